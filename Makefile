@@ -1,0 +1,40 @@
+# Every target sets up what it needs from nothing but python3. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full lint bench docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privurn needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## fast tests, doctests and examples (about five minutes on two cores)
+	$(BIN)/python -m pytest -n 2 -q -m 'not long'
+
+test-full: $(READY)  ## everything, the long statistical tests included
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same run
+	$(BIN)/python -m benchmarks.all
+
+docs: $(READY)  ## check the documentation's links and run its examples
+	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,64 @@
+"""What a release says about itself: the fields of its certificate, all of them public."""
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from privurn.choosing import unit_profile
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.privacy.certificate import SCHEMA, Certificate, finite_or_none, profile_points
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.profile import Guarantee
+
+PACKAGES = ("privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow", "opendp")
+
+
+def certify(
+    mechanism: Mechanism,
+    *,
+    guarantee: Guarantee,
+    domain: dict[str, Any],
+    columns: list[str],
+    entropy: Entropy,
+    payment: dict[str, Any],
+) -> Certificate:
+    """Certificate of a release that is about to be handed over; `save` adds the file's hash."""
+    profile = unit_profile(mechanism.profile, guarantee)
+    k = guarantee.contributions
+    return Certificate.seal(
+        {
+            "schema": SCHEMA,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
+            "domain": domain,
+            "columns": columns,
+            "neighbouring": guarantee.neighbouring,
+            "privacy_unit": {"unit": "one record" if k == 1 else f"up to {k} records of one person", "contributions": k},
+            "n": mechanism.n,
+            "records": mechanism.records,
+            "target": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
+            "achieved": {
+                "epsilon": finite_or_none(profile.epsilon(guarantee.delta)),
+                "delta": profile.delta(guarantee.epsilon),
+            },
+            "profile": profile_points(profile, also=guarantee.epsilon),
+            "assumptions": list(_assumptions(k)),
+            "randomness": entropy.description,
+            "private": entropy.private,
+            "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "output": None,
+            "ledger": payment,
+        }
+    )
+
+
+def _assumptions(contributions: int) -> tuple[str, ...]:
+    owns = "one record" if contributions == 1 else f"at most {contributions} records"
+    return (
+        "Two tables are neighbours when one record is replaced by another; the number of records is public.",
+        f"One person owns {owns}.",
+        "The domain, the number of released records and all parameters were chosen without looking at the data.",
+        "What the domain declares of the table (its columns, their types, no nulls where it says so) holds for all neighbours.",
+        "The operating system's random numbers are unpredictable, and running time and memory are not observed.",
+    )

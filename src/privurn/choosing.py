@@ -1,0 +1,150 @@
+"""From what the custodian asked for to a mechanism that meets it, using public quantities only; or a refusal that helps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privurn.domain import exact
+from privurn.errors import CalibrationError, FormatError, ModelError
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
+from privurn.planning import UrnPlan, explain, plan_default, plan_urn
+from privurn.privacy.calibration import largest_records, smallest_alpha
+from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+
+Urn = DirichletMultinomial | PitmanYor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the custodian asked for, in exact numbers. Nothing here depends on the data."""
+
+    guarantee: Guarantee
+    mechanism: str = "auto"
+    n_records: int | None = None
+    alpha: Fraction | tuple[Fraction, ...] | None = None
+    strength: Fraction = Fraction(1)
+    discount: Fraction = Fraction(0)
+    base_weights: tuple[int, ...] | None = None
+    old_values_only: bool = False
+    discovery_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in ("auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor"):
+            raise FormatError(
+                f"the mechanism {self.mechanism!r} is not known.",
+                hint="auto, dirichlet-multinomial, dirichlet-process or pitman-yor",
+            )
+        if self.n_records is not None and self.n_records < 1:
+            raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
+        if not 0.0 < self.discovery_share < 1.0:
+            raise ModelError(
+                "discovery_share must lie strictly between 0 and 1.", hint="0.5 gives both steps half of the budget"
+            )
+
+    @property
+    def open_domain(self) -> bool:
+        """Whether one of the open-domain urns was asked for."""
+        return self.mechanism in ("dirichlet-process", "pitman-yor")
+
+
+def rationals(alpha: Any) -> Fraction | tuple[Fraction, ...] | None:
+    """One alpha, or one for each cell, as exact fractions."""
+    if alpha is None:
+        return None
+    if isinstance(alpha, (int, float, str, Fraction)):
+        return exact(alpha, name="alpha")
+    if isinstance(alpha, Sequence):
+        return tuple(exact(each, name="alpha") for each in alpha)
+    raise ModelError("alpha must be a number, or a sequence with one number for each cell.")
+
+
+def unit_profile(profile: PrivacyProfile, guarantee: Guarantee) -> PrivacyProfile:
+    """The profile for the privacy unit: one record, or all that one person may own."""
+    k = guarantee.contributions
+    return profile if k == 1 else GroupProfile(single=profile, contributions=k)
+
+
+def choose_urn(*, n: int, cells: int | None, request: Request) -> tuple[Urn, tuple[str, ...]]:
+    """The urn for n records on `cells` public cells (None: open labels) and remarks on the choice."""
+    if request.open_domain:
+        base = FreshLabels() if cells is None else FiniteBase(cells=cells, weights=request.base_weights)
+        chosen: Urn = _open_domain_urn(n, request, base)
+        remarks: tuple[str, ...] = ()
+    elif cells is None:
+        raise ModelError(
+            "the Dirichlet-multinomial urn needs a public domain.", hint="List the categories, or use mechanism='auto'"
+        )
+    elif request.alpha is not None:
+        records = request.n_records if request.n_records is not None else n
+        chosen, remarks = DirichletMultinomial(n=n, cells=cells, alpha=request.alpha, records=records), ()
+    else:
+        plan = plan_records(n=n, cells=cells, guarantee=request.guarantee, n_records=request.n_records)
+        chosen, remarks = urn_of(plan), explain(plan, guarantee=request.guarantee)
+    _insist(chosen, request.guarantee)
+    return chosen, remarks
+
+
+def plan_records(*, n: int, cells: int, guarantee: Guarantee, n_records: int | None) -> UrnPlan:
+    """Smallest prior for the number of records asked for, or for the default one."""
+    if n_records is None:
+        return plan_default(n=n, cells=cells, guarantee=guarantee)
+    return plan_urn(n=n, cells=cells, guarantee=guarantee, records=n_records)
+
+
+def urn_of(plan: UrnPlan) -> DirichletMultinomial:
+    """The mechanism that a plan describes."""
+    return DirichletMultinomial(n=plan.n, cells=plan.cells, alpha=plan.alpha, records=int(plan.records))
+
+
+def _open_domain_urn(n: int, request: Request, base: FreshLabels | FiniteBase) -> PitmanYor:
+    if request.mechanism == "dirichlet-process" and request.discount != 0:
+        raise ModelError("a Dirichlet process has discount 0.", hint="Use mechanism='pitman-yor'")
+    if request.mechanism == "pitman-yor" and request.discount == 0:
+        raise ModelError("a Pitman-Yor urn needs a discount in (0, 1).", hint="For example discount=0.5")
+    urn = PitmanYor(
+        n=n,
+        records=request.n_records or 1,
+        strength=request.strength,
+        discount=request.discount,
+        base=base,
+        old_values_only=request.old_values_only,
+    )
+    if request.n_records is not None:
+        return urn
+    single = request.guarantee.per_record()
+    most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
+    return replace(urn, records=max(1, int(most)))
+
+
+def _insist(urn: Urn, wanted: Guarantee) -> None:
+    """Refuse an urn that does not meet the guarantee, with the three nearest things that do."""
+    single = wanted.per_record()
+    if urn.profile.delta(single.epsilon) <= single.delta:
+        return
+    most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
+    fewer = f"at most {most:,} records at the same guarantee (--records {most})"
+    if most == 0:
+        one = unit_profile(replace(urn, records=1).profile, wanted).delta(wanted.epsilon)
+        fewer = f"one single record, with a delta of at least {one:.3g}"
+    got = unit_profile(urn.profile, wanted)
+    if isinstance(urn, DirichletMultinomial):
+        alpha = smallest_alpha(n=urn.n, cells=urn.cells, records=urn.records, epsilon=single.epsilon, delta=single.delta)
+        raise CalibrationError(
+            f"{urn.records:,} records with this alpha would cost more than the guarantee.",
+            alternatives=(
+                fewer,
+                f"alpha of at least {alpha:.5g} in every cell for these {urn.records:,} records (or leave --alpha out)",
+                f"epsilon = {got.epsilon(wanted.delta):.4g} for these records and this alpha",
+            ),
+        )
+    raise CalibrationError(
+        f"{urn.records:,} records from the {urn.name} urn need a larger delta: with that probability it copies a record that "
+        "nobody shares.",
+        alternatives=(
+            fewer,
+            f"delta of at least {got.delta(wanted.epsilon):.3g} for these {urn.records:,} records",
+            "a public grid or list of categories with mechanism='auto': then any number of records at this guarantee",
+        ),
+    )

@@ -1,0 +1,53 @@
+"""What commands print: tables and notes for people on a terminal, JSON for machines, errors on standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def print_json(data: Any) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Plain text on standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """A remark on standard error, so that standard output stays clean."""
+    sys.stderr.write(text + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table; numbers are aligned to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        numeric = all(row[i][:1].isdigit() or row[i] in ("", "-", "unlimited") for row in rows)
+        table.add_column(column, justify="right" if numeric and i else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)  # a pipe has no width: do not fold needlessly
+    console.print(table)
+
+
+@contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A spinner that names the stage of the work; silent for machines."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda stage: None
+        return
+    words = {"counting": "Counting distinct values", "planning": "Computing the guarantee", "drawing": "Drawing records"}
+    with console.status("Reading") as status:
+        yield lambda stage: status.update(words.get(stage, stage))

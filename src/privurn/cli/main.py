@@ -1,0 +1,74 @@
+"""`privurn`: the commands, and how errors become exit codes."""
+
+import os
+import sys
+
+import typer
+
+from privurn.cli import account, ledger, plan, release, verify
+from privurn.errors import PrivurnError
+
+EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify; 2 input that cannot be used; 3 a guarantee that cannot
+be had (with what can); 4 the ledger refuses or cannot be read; 130 interrupted."""
+
+app = typer.Typer(
+    name="privurn",
+    help="Certified differentially private synthetic data from Bayesian nonparametric urns.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
+app.command("release", epilog=release.EXAMPLES)(release.release)
+app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(account.app, name="account")
+
+
+def _version(value: bool) -> None:
+    if value:
+        from privurn import __version__
+
+        typer.echo(f"privurn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version and stop."),
+) -> None:
+    """Certified differentially private synthetic data from Bayesian nonparametric urns."""
+
+
+def run() -> None:
+    """Entry point. No traceback is shown, because one could hold a confidential value; PRIVURN_DEBUG=1 shows it."""
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except PrivurnError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("interrupted: no output was written; what a ledger had already paid stays paid\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        usage = getattr(error, "show", None)
+        if usage is not None:  # a mistake on the command line
+            usage()
+            sys.exit(2)
+        if os.environ.get("PRIVURN_DEBUG"):
+            raise
+        sys.stderr.write(
+            f"error: internal error ({type(error).__name__}); please report it.\n"
+            "  Details are withheld because they could hold a confidential value; PRIVURN_DEBUG=1 shows them\n"
+        )
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    run()

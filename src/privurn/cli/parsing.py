@@ -1,0 +1,110 @@
+"""Turn what a person typed into domains and numbers, with errors that say what to type instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.domain import AnyDomain, ColumnDomain
+
+
+def whole_number(text: str) -> int:
+    """A whole number; 10000, 10_000 and 1e4 are the same."""
+    try:
+        value = int(text.replace("_", "")) if text.replace("_", "").lstrip("+-").isdigit() else float(text)
+        if value != int(value):
+            raise ValueError
+        return int(value)
+    except (ValueError, OverflowError):
+        raise FormatError(f"{text!r} is not a whole number.", hint="For example 10000 or 1e7") from None
+
+
+def records_number(text: str) -> int | str:
+    """A whole number of records, or the word unlimited."""
+    return "unlimited" if text == "unlimited" else whole_number(text)
+
+
+def _grid(text: str, **policy: Any) -> ColumnDomain:
+    from privurn.domain import Grid
+
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise FormatError(f"the grid {text!r} is not understood.", hint="Give LO:HI:STEP, for example --grid 0:200000:500")
+    low, high, step = parts
+    return Grid(low, high, step, **policy)
+
+
+def _bins(text: str, **policy: Any) -> ColumnDomain:
+    from privurn.domain import Bins
+
+    return Bins(text.split(","), **policy)
+
+
+def _categories(text: str, **policy: Any) -> ColumnDomain:
+    from privurn.domain import Categories
+
+    labels = [label.strip() for label in text.split(",")]
+    if not all(labels):
+        raise FormatError("an empty category was given.", hint="For example --categories north,south,east,west")
+    if policy.get("outside") == "clamp":
+        raise FormatError("categories cannot be clamped.", hint="Use --outside other or --outside null")
+    if all(label.lstrip("-").isdigit() and str(int(label)) == label for label in labels):
+        return Categories([int(label) for label in labels], **policy)  # 1,2,3 are numbers; 01,02 are codes
+    return Categories(labels, **policy)
+
+
+def parse_domain(
+    *,
+    columns: Sequence[str],
+    grids: Sequence[str],
+    bins: Sequence[str],
+    categories: Sequence[str],
+    open_labels: bool,
+    domain_file: str | None,
+    outside: str | None,
+    nulls: str,
+) -> AnyDomain | dict[str, ColumnDomain]:
+    """One domain for one column, or COLUMN=DOMAIN pairs for several taken jointly."""
+    from privurn.domain import OpenLabels, domain_from_file
+
+    described: list[tuple[Callable[..., ColumnDomain], str]] = [
+        *((_grid, text) for text in grids),
+        *((_bins, text) for text in bins),
+        *((_categories, text) for text in categories),
+    ]
+    if (domain_file is not None) + open_labels + bool(described) != 1:
+        raise FormatError(
+            "say what values the column may hold, in one way.",
+            hint="--grid LO:HI:STEP, --bins EDGES, --categories LIST, --open-labels or --domain FILE",
+        )
+    if domain_file is not None:
+        return domain_from_file(domain_file)
+    if open_labels:
+        return OpenLabels()
+    policy: dict[str, Any] = {"nulls": nulls}
+    if outside is not None:
+        policy["outside"] = outside
+    if len(described) == 1 and len(columns) <= 1 and not _has_name(described[0][1]):
+        build, text = described[0]
+        return build(text, **policy)  # type: ignore[return-value]
+    joint: dict[str, ColumnDomain] = {}
+    for build, text in described:
+        name, separator, rest = text.partition("=")
+        if not separator or name in joint:
+            raise FormatError(
+                "several columns need a name before each domain.",
+                hint="For example --grid age=0:100:1 --categories sex=f,m",
+            )
+        joint[name] = build(rest, **policy)
+    if columns and set(columns) != set(joint):
+        raise FormatError(
+            "the columns and the named domains do not match.", hint="Leave --column out, or name the same columns"
+        )
+    return joint
+
+
+def _has_name(text: str) -> bool:
+    return "=" in text

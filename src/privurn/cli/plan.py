@@ -1,0 +1,93 @@
+"""`privurn plan`: what can be released, before any data are touched."""
+
+from typing import Annotated
+
+import typer
+
+from privurn.cli.console import print_json, print_table, print_text
+from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.release import BinEdges, CategoryLists, Delta, DomainFile, Epsilon, Grids, Json, Nulls, OpenLabelsFlag, Outside
+from privurn.errors import FormatError
+
+EXAMPLES = """Examples:
+
+privurn plan --n 50000 --grid 0:200000:500 --epsilon 1 --delta 1e-6
+
+privurn plan --n 1e7 --cells 100 --epsilon 0.5 --delta 1e-8 --json
+
+privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6"""
+
+
+def plan(
+    n: Annotated[str, typer.Option("--n", help="Number of confidential records (public).")],
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    cells: Annotated[str | None, typer.Option(help="Number of cells of the public domain, in place of a domain.")] = None,
+    grid: Grids = None,
+    bins: BinEdges = None,
+    categories: CategoryLists = None,
+    open_labels: OpenLabelsFlag = False,
+    domain: DomainFile = None,
+    outside: Outside = None,
+    nulls: Nulls = "error",
+    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    strength: Annotated[float, typer.Option(help="Strength of the open-domain urns in the table.")] = 1.0,
+    discount: Annotated[float, typer.Option(help="Discount of the Pitman-Yor urn in the table.")] = 0.5,
+    json: Json = False,
+) -> None:
+    """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
+    from privurn.domain import Domain, JointDomain
+    from privurn.planning import explain, options, plan_default
+    from privurn.privacy.profile import Guarantee
+
+    size: int | None
+    if cells is not None:
+        size = whole_number(cells)
+    else:
+        declared = parse_domain(
+            columns=[],
+            grids=grid or [],
+            bins=bins or [],
+            categories=categories or [],
+            open_labels=open_labels,
+            domain_file=domain,
+            outside=outside,
+            nulls=nulls,
+        )
+        joint = JointDomain(declared) if isinstance(declared, dict) else declared
+        size = joint.size if isinstance(joint, Domain) else None
+    if size is not None and size < 1:
+        raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
+    n_records = whole_number(n)
+    found = options(n=n_records, cells=size, guarantee=guarantee, strength=strength, discount=discount)
+    remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
+    if json:
+        from dataclasses import asdict
+
+        data = {"n": n_records, "cells": size, "epsilon": epsilon, "delta": delta, "contributions": contributions}
+        print_json(
+            {
+                **data,
+                "neighbouring": guarantee.neighbouring,
+                "options": [asdict(each) for each in found],
+                "remarks": list(remarks),
+            }
+        )
+        return
+    rows = [
+        (
+            option.mechanism,
+            option.records if isinstance(option.records, str) else f"{option.records:,}",
+            "-" if option.alpha is None else f"{option.alpha:.5g}",
+            "-" if option.prior_weight is None else f"{option.prior_weight:.1%}",
+            "-" if option.effective_sample_size is None else f"{option.effective_sample_size:,.0f}",
+            option.remark,
+        )
+        for option in found
+    ]
+    domain_text = "open labels" if size is None else f"{size:,} cells"
+    title = f"n = {n_records:,}, {domain_text}, epsilon = {epsilon:g}, delta = {delta:g}"
+    print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
+    for remark in remarks:
+        print_text(remark)

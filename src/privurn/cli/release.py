@@ -1,0 +1,159 @@
+"""`privurn release`: from a file to a certified synthetic data set."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privurn.cli.console import note, print_json, print_text, stages
+from privurn.cli.parsing import parse_domain, whole_number
+from privurn.errors import FormatError
+
+EXAMPLES = """Examples:
+
+privurn release pay.csv --column pay --grid 0:200000:500 --epsilon 1 --delta 1e-6 -o out
+
+privurn release visits.parquet --column region --categories north,south,east,west --epsilon 0.5 --ledger visits.ledger -o out
+
+privurn release people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --delta 1e-8 -o out
+
+privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -o out"""
+
+Columns = Annotated[list[str] | None, typer.Option("--column", help="The confidential column.", show_default=False)]
+Grids = Annotated[
+    list[str] | None,
+    typer.Option("--grid", metavar="LO:HI:STEP", help="Numbers on a public grid; COLUMN=LO:HI:STEP for several."),
+]
+BinEdges = Annotated[list[str] | None, typer.Option("--bins", metavar="EDGES", help="Numbers in bins: edges, comma-separated.")]
+CategoryLists = Annotated[
+    list[str] | None,
+    typer.Option("--categories", metavar="LIST", help="Explicit values, comma-separated; COLUMN=LIST for several."),
+]
+OpenLabelsFlag = Annotated[bool, typer.Option("--open-labels", help="Labels nobody listed: naming them is paid for.")]
+DomainFile = Annotated[str | None, typer.Option("--domain", metavar="FILE", help="Domain from a YAML or JSON file.")]
+Outside = Annotated[
+    str | None,
+    typer.Option(help="Where values outside the domain go: clamp (numbers' default), other (categories' default), null."),
+]
+Nulls = Annotated[str, typer.Option(help="Missing values: error (declared absent) or cell (a cell of their own).")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy loss of one replaced record.")]
+Delta = Annotated[float, typer.Option("--delta", help="Allowed failure probability; 0 asks for pure epsilon-DP.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
+def release(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
+    epsilon: Epsilon,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")],
+    delta: Delta = 0.0,
+    column: Columns = None,
+    grid: Grids = None,
+    bins: BinEdges = None,
+    categories: CategoryLists = None,
+    open_labels: OpenLabelsFlag = False,
+    domain: DomainFile = None,
+    outside: Outside = None,
+    nulls: Nulls = "error",
+    records: Annotated[
+        str | None, typer.Option("--records", help="How many records to release. Default: chosen from public quantities.")
+    ] = None,
+    mechanism: Annotated[str, typer.Option(help="auto, dirichlet-multinomial, dirichlet-process or pitman-yor.")] = "auto",
+    alpha: Annotated[
+        str | None, typer.Option(help="Prior records in each cell. Default: the smallest that is private.")
+    ] = None,
+    strength: Annotated[str, typer.Option(help="Strength of the open-domain urns.")] = "1",
+    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn.")] = "0",
+    old_values_only: Annotated[
+        bool,
+        typer.Option("--old-values-only", help="Open-domain urns: publish only copies of old values; their number is random."),
+    ] = False,
+    discovery_share: Annotated[float, typer.Option(help="Part of the budget that naming open labels spends.")] = 0.5,
+    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")] = False,
+    file_format: Annotated[str, typer.Option("--format", help="Format of the released data: csv or parquet.")] = "csv",
+    seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None,
+    json: Json = False,
+) -> None:
+    """Release synthetic records of a column (or a few taken jointly) with a certificate."""
+    from privurn.release import release as make_release
+    from privurn.storage import check_new_folder
+
+    check_new_folder(output)
+    if file_format not in ("csv", "parquet"):
+        raise FormatError(f"the format {file_format!r} is not known.", hint="--format csv or --format parquet")
+    declared = parse_domain(
+        columns=column or [],
+        grids=grid or [],
+        bins=bins or [],
+        categories=categories or [],
+        open_labels=open_labels,
+        domain_file=domain,
+        outside=outside,
+        nulls=nulls,
+    )
+    entropy = None
+    if seed is not None:
+        from privurn.privacy.entropy import SeededEntropy
+
+        entropy = SeededEntropy(seed)
+    account = _ledger_path(file, ledger, no_ledger)
+    with stages(quiet=json) as progress:
+        made = make_release(
+            file,
+            domain=declared,
+            column=column[0] if column and len(column) == 1 and not isinstance(declared, dict) else None,
+            epsilon=epsilon,
+            delta=delta,
+            n_records=None if records is None else whole_number(records),
+            mechanism=mechanism,  # type: ignore[arg-type]
+            alpha=alpha,
+            strength=strength,
+            discount=discount,
+            old_values_only=old_values_only,
+            discovery_share=discovery_share,
+            contributions=contributions,
+            ledger=account,
+            entropy=entropy,
+            progress=progress,
+        ).save(output, file_format=file_format)  # type: ignore[arg-type]
+    _report(made, output, json=json)
+
+
+def _ledger_path(file: str, ledger: Path | None, no_ledger: bool) -> Path | None:
+    """The ledger named, or the one beside the file; None when there is none or none is wanted."""
+    if ledger is not None and no_ledger:
+        raise FormatError("--ledger and --no-ledger contradict each other.")
+    beside = Path(f"{file}.ledger")
+    if ledger is None and not no_ledger and beside.exists():
+        return beside
+    return ledger
+
+
+def _report(made: Any, output: Path, *, json: bool) -> None:
+    certificate = made.certificate
+    paths = {
+        "folder": str(output),
+        "data": str(output / certificate["output"]["file"]),
+        "certificate": str(output / "certificate.json"),
+    }
+    if json:
+        print_json({"paths": paths, "remarks": list(made.remarks), "certificate": dict(certificate.data)})
+        return
+    target, achieved = certificate["target"], certificate["achieved"]
+    unit = certificate["privacy_unit"]["unit"]
+    print_text(f"Released {certificate['output']['rows']:,} records with the {certificate['mechanism']['name']} mechanism.")
+    print_text(f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for {unit};")
+    print_text(
+        f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
+    )
+    for remark in made.remarks:
+        print_text(f"Note: {remark}")
+    if not certificate["private"]:
+        note("warning: seeded: not private. Use it for tests only.")
+    if not certificate["ledger"]["used"]:
+        note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
+    print_text(f"Data:        {paths['data']}")
+    print_text(f"Certificate: {paths['certificate']}   (check it: privurn verify {output})")

@@ -1,0 +1,51 @@
+"""`privurn verify`: re-check a release."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privurn.cli.console import print_json, print_text
+from privurn.cli.release import Json
+
+EXAMPLES = """Examples:
+
+privurn verify out
+
+privurn verify out --json
+
+privurn verify out --registry > deployment.yaml"""
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release, or its certificate.json.")],
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Print the fields of the OpenDP deployments registry (YAML).")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Recompute the guarantee from the certificate's parameters and check the hashes.
+
+    This detects edits; it is no proof against forgery. Exit code 0 when everything checks, 1 when not.
+    """
+    from privurn.privacy.certificate import Certificate
+    from privurn.verification import verify as check
+
+    result = check(folder)
+    if json:
+        print_json({"valid": result.valid, "reasons": list(result.reasons)})
+    elif registry and result.valid:
+        print_text(Certificate.read(folder).to_registry_yaml().rstrip())
+    elif result.valid:
+        certificate = Certificate.read(folder)
+        target = certificate["target"]
+        print_text(
+            f"valid: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for "
+            f"{certificate['privacy_unit']['unit']}, recomputed from the parameters; hashes fit."
+        )
+    else:
+        print_text("NOT valid:")
+        for reason in result.reasons:
+            print_text(f"  - {reason}")
+    if not result.valid:
+        raise typer.Exit(1)

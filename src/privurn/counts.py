@@ -1,0 +1,48 @@
+"""CountTable: distinct values and how often each occurs, the sufficient statistic of every urn and histogram."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import DomainError
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """Confidential counts. `values` are distinct and sorted: cell numbers of a public domain, or open labels (text, None).
+
+    Its size is that of the distinct values, whatever the number of records. What it prints shows the number of records only,
+    which is public when one record is replaced by another.
+    """
+
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.counts) or len(self.counts) == 0:
+            raise DomainError("a count table needs one positive count for each distinct value.")
+        if self.counts.dtype != np.int64 or self.counts.min() < 1:
+            raise DomainError("a count table needs positive whole counts.")
+
+    @classmethod
+    def from_cells(cls, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> "CountTable":
+        """Table of cell numbers in any order; empty cells are left out."""
+        order = np.argsort(cells, kind="stable")
+        kept = order[counts[order] > 0]
+        return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64))
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
+
+    def dense(self, size: int) -> NDArray[np.int64]:
+        """Counts of all cells 0..size-1."""
+        out = np.zeros(size, np.int64)
+        out[self.values] = self.counts
+        return out
+
+    def __repr__(self) -> str:
+        return f"CountTable(n={self.n}, confidential)"

@@ -1,0 +1,373 @@
+"""Public knowledge: which values a column may hold, decided without looking at the data.
+
+A domain turns every record into one of finitely many cells, by a rule that looks at that record alone. That rule never
+fails on the content of a record: an exception would be an output. Two public choices say what happens at the edges:
+
+`outside`  where a record goes whose value the domain does not hold: "clamp" (numbers only: to the nearest cell; what is
+           no number at all goes to the null cell, or to the first cell where there is none), "other" (a cell of its own),
+           "null" (the null cell).
+`nulls`    "cell": a missing value is a cell of its own; "error": the custodian declares that there are none, and a table
+           that breaks its own declaration is refused.
+
+Dropping records is not offered: it would make the number of records depend on their content.
+"""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from privurn.errors import DomainError, FormatError
+
+Outside = Literal["clamp", "other", "null"]
+Nulls = Literal["cell", "error"]
+Number = int | float | str | Fraction
+
+MOST_CELLS = 10**8
+"""Beyond this a domain is a mistake: the prior would drown any data."""
+
+
+def exact(value: Number, *, name: str) -> Fraction:
+    """A number as the fraction its decimal digits say: 0.1 is one tenth."""
+    try:
+        if isinstance(value, Fraction):
+            return value
+        number = Decimal(str(value))
+        if not number.is_finite():
+            raise InvalidOperation
+        return Fraction(number)
+    except (InvalidOperation, ValueError):
+        raise DomainError(f"{name} must be a finite number.", hint="For example 0, 250 or 0.5") from None
+
+
+def plain(value: Fraction) -> int | float:
+    """The fraction as an int where it is one, else as the nearest float."""
+    return value.numerator if value.denominator == 1 else value.numerator / value.denominator
+
+
+def decimal_text(value: Fraction) -> str:
+    """Exact text of a fraction that came from decimal digits."""
+    return (
+        str(value.numerator) if value.denominator == 1 else format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+    )
+
+
+def check_size(size: int, *, what: str) -> None:
+    """Refuse domains that no release could fill."""
+    if size > MOST_CELLS:
+        raise DomainError(
+            f"{what} has {size:,} cells; at most {MOST_CELLS:,} are supported.",
+            hint="Use a larger step, fewer bins or categories, or fewer columns taken jointly",
+        )
+
+
+class Domain(ABC):
+    """A finite public domain: `size` cells, numbered from 0."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of cells."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `domain_from_json` turns back into the same domain."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for people."""
+
+
+class ColumnDomain(Domain):
+    """A domain of one column: `n_values` proper cells, then "other" and null cells where the policy has them."""
+
+    outside: Outside
+    nulls: Nulls
+
+    def __post_init__(self) -> None:
+        if self.outside not in ("clamp", "other", "null"):
+            raise DomainError("outside must be 'clamp', 'other' or 'null'.")
+        if self.nulls not in ("cell", "error"):
+            raise DomainError("nulls must be 'cell' or 'error'.")
+        check_size(self.size, what="the domain")
+
+    @property
+    @abstractmethod
+    def n_values(self) -> int:
+        """Number of proper cells."""
+
+    @property
+    def size(self) -> int:
+        """Proper cells plus the "other" and null cells."""
+        return self.n_values + (self.other_cell is not None) + (self.null_cell is not None)
+
+    @property
+    def other_cell(self) -> int | None:
+        """Where values outside the domain go, if they have a cell of their own."""
+        return self.n_values if self.outside == "other" else None
+
+    @property
+    def null_cell(self) -> int | None:
+        """Where missing values go, if they have a cell."""
+        if self.nulls == "error" and self.outside != "null":
+            return None
+        return self.n_values + (self.outside == "other")
+
+    @property
+    def unreadable_cell(self) -> int:
+        """Where a record goes that is neither missing nor a value of the column's type (NaN, text among numbers)."""
+        if self.other_cell is not None:
+            return self.other_cell
+        return self.null_cell if self.null_cell is not None else 0
+
+    def _policy(self) -> dict[str, str]:
+        return {"outside": self.outside, "nulls": self.nulls}
+
+    def _edges(self) -> str:
+        words = {"clamp": "others clamped", "other": 'others counted as "other"', "null": "others counted as null"}
+        return words[self.outside] + (", nulls a cell" if self.null_cell is not None else ", no nulls declared")
+
+
+@dataclass(frozen=True)
+class Grid(ColumnDomain):
+    """Numbers low, low + step, ..., high; a value belongs to its nearest grid point.
+
+    >>> Grid(0, 100, 25).size
+    5
+    """
+
+    low: Number
+    high: Number
+    step: Number
+    outside: Outside = "clamp"
+    nulls: Nulls = "error"
+    kind: ClassVar[str] = "grid"
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            object.__setattr__(self, name, exact(getattr(self, name), name=f"grid {name}"))
+        if self.bounds[1] <= self.bounds[0]:
+            raise DomainError(
+                "grid bounds are reversed or equal.", hint="Give LO:HI:STEP with LO < HI, for example 0:200000:500"
+            )
+        if self.spacing <= 0:
+            raise DomainError("grid step must be positive.", hint="Give LO:HI:STEP, for example 0:200000:500")
+        steps = (self.bounds[1] - self.bounds[0]) / self.spacing
+        if steps.denominator != 1:
+            nearest = self.bounds[0] + self.spacing * max(1, math.floor(steps))
+            raise DomainError(
+                "grid step does not divide the range from low to high.",
+                hint=f"Try {decimal_text(self.bounds[0])}:{decimal_text(nearest)}:{decimal_text(self.spacing)}",
+            )
+        super().__post_init__()
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """Low and high as exact fractions."""
+        return Fraction(self.low), Fraction(self.high)
+
+    @property
+    def spacing(self) -> Fraction:
+        """Step as an exact fraction."""
+        return Fraction(self.step)
+
+    @property
+    def n_values(self) -> int:
+        """Grid points."""
+        return int((self.bounds[1] - self.bounds[0]) / self.spacing) + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers as exact decimal text."""
+        low, high = self.bounds
+        numbers = {"low": decimal_text(low), "high": decimal_text(high), "step": decimal_text(self.spacing)}
+        return {"kind": self.kind, **numbers, **self._policy()}
+
+    def describe(self) -> str:
+        """One line for people."""
+        low, high = self.bounds
+        return f"grid {decimal_text(low)}..{decimal_text(high)} in steps of {decimal_text(self.spacing)}, {self._edges()}"
+
+
+@dataclass(frozen=True)
+class Bins(ColumnDomain):
+    """Numbers in half-open bins [edge_i, edge_i+1), the last one closed; released as the bin's midpoint.
+
+    >>> Bins([0, 18, 65, 120]).size
+    3
+    """
+
+    edges: Sequence[Number]
+    outside: Outside = "clamp"
+    nulls: Nulls = "error"
+    kind: ClassVar[str] = "bins"
+
+    def __post_init__(self) -> None:
+        edges = tuple(exact(edge, name="bin edge") for edge in self.edges)
+        object.__setattr__(self, "edges", edges)
+        if len(edges) < 2 or any(b <= a for a, b in pairwise(edges)):
+            raise DomainError("bins need at least two edges in increasing order.", hint="For example 0,18,65,120")
+        super().__post_init__()
+
+    @property
+    def n_values(self) -> int:
+        """Bins."""
+        return len(self.edges) - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers as exact decimal text."""
+        return {"kind": self.kind, "edges": [decimal_text(Fraction(edge)) for edge in self.edges], **self._policy()}
+
+    def describe(self) -> str:
+        """One line for people."""
+        ends = decimal_text(Fraction(self.edges[0])), decimal_text(Fraction(self.edges[-1]))
+        return f"{self.n_values} bins from {ends[0]} to {ends[1]}, {self._edges()}"
+
+
+@dataclass(frozen=True)
+class Categories(ColumnDomain):
+    """An explicit list of values, compared as text (or as numbers where column and list are numeric).
+
+    >>> Categories(["north", "south"], outside="other").size
+    3
+    """
+
+    values: Sequence[str | int | float | bool]
+    outside: Outside = "other"
+    nulls: Nulls = "error"
+    kind: ClassVar[str] = "categories"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values:
+            raise DomainError("categories must list at least one value.", hint="For example --categories north,south,east,west")
+        if any(value is None or (isinstance(value, float) and not math.isfinite(value)) for value in self.values):
+            raise DomainError(
+                "categories cannot hold a null or a number that is not finite.", hint="Use nulls='cell' for nulls"
+            )
+        if len({str(value) for value in self.values}) != len(self.values):
+            raise DomainError("categories hold the same value twice.", hint="List every value once")
+        if self.outside == "clamp":
+            raise DomainError("categories cannot be clamped.", hint="Use outside='other' or outside='null'")
+        super().__post_init__()
+
+    @property
+    def n_values(self) -> int:
+        """Listed values."""
+        return len(self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind, "values": list(self.values), **self._policy()}
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"{self.n_values} categories, {self._edges()}"
+
+
+@dataclass(frozen=True)
+class OpenLabels:
+    """Labels nobody listed beforehand: which of them may be named is itself paid for (label discovery).
+
+    Missing values are one more label, and every other value is compared as text.
+    """
+
+    kind: ClassVar[str] = "open-labels"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind}
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "open labels"
+
+
+@dataclass(frozen=True)
+class JointDomain(Domain):
+    """The product of column domains: cell = first + size_1 (second + size_2 (third + ...)).
+
+    >>> JointDomain({"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m"], outside="null")}).size
+    9
+    """
+
+    columns: Mapping[str, ColumnDomain]
+    kind: ClassVar[str] = "joint"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", dict(self.columns))
+        if not self.columns:
+            raise DomainError("a joint domain needs at least one column.")
+        for name, domain in self.columns.items():
+            if not isinstance(domain, ColumnDomain):
+                raise DomainError(
+                    f"column {name!r}: only grids, bins and categories can be taken jointly.",
+                    hint="Release open labels alone, or list their categories",
+                )
+        sizes = " x ".join(f"{domain.size:,}" for domain in self.columns.values())
+        check_size(self.size, what=f"the joint domain ({sizes})")
+
+    @property
+    def size(self) -> int:
+        """Product of the columns' sizes."""
+        return math.prod(domain.size for domain in self.columns.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind, "columns": {name: domain.to_json() for name, domain in self.columns.items()}}
+
+    def describe(self) -> str:
+        """One line for people, the size of the product shown."""
+        parts = "; ".join(f"{name}: {domain.describe()} ({domain.size:,} cells)" for name, domain in self.columns.items())
+        return f"{parts}. Jointly {self.size:,} cells"
+
+
+AnyDomain = Grid | Bins | Categories | OpenLabels | JointDomain
+
+
+def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
+    """Build a domain from plain data: {"kind": "grid", "low": 0, "high": 100, "step": 1}, and so on."""
+    if not isinstance(data, Mapping):
+        raise FormatError("a domain must be a mapping.", hint='For example {"kind": "grid", "low": 0, "high": 100, "step": 1}')
+    if "kind" not in data and all(isinstance(value, Mapping) for value in data.values()):
+        data = {"kind": "joint", "columns": data}
+    fields = {key: value for key, value in data.items() if key != "kind"}
+    builders: dict[str, type[Grid] | type[Bins] | type[Categories] | type[OpenLabels]] = {
+        "grid": Grid,
+        "bins": Bins,
+        "categories": Categories,
+        "open-labels": OpenLabels,
+    }
+    kind = data.get("kind")
+    try:
+        if kind == "joint":
+            return JointDomain({name: domain_from_json(each) for name, each in fields["columns"].items()})  # type: ignore[misc]
+        return builders[str(kind)](**fields)
+    except (KeyError, TypeError, AttributeError):
+        raise FormatError(
+            "the domain is not understood.",
+            hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint (columns); "
+            "each but the last two also takes outside and nulls",
+        ) from None
+
+
+def domain_from_file(path: str | Path) -> AnyDomain:
+    """Read a domain from a YAML or JSON file."""
+    import yaml
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise FormatError(f"cannot read the domain file {str(path)!r}.", hint="Give a YAML or JSON file") from None
+    try:
+        data = json.loads(text) if str(path).endswith(".json") else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError):
+        raise FormatError(f"the domain file {str(path)!r} is neither JSON nor YAML.") from None
+    return domain_from_json(data)

@@ -1,0 +1,1 @@
+"""Release mechanisms: frozen data that knows its guarantee and how to apply itself to counts."""

@@ -1,0 +1,143 @@
+"""The urn on a public domain: every cell starts with alpha prior records, every drawn record is put back twice.
+
+It is the posterior-predictive law of a Dirichlet-multinomial model. Sampling is exact: integers only.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.slots import guided
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.urn_accounting import DirichletMultinomialProfile
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirichletMultinomial(Mechanism):
+    """`records` records from the urn of `n` records over `cells` cells with `alpha` prior records in each.
+
+    `alpha` is one rational for all cells or one for each cell (a public discrete prior).
+    """
+
+    n: int
+    cells: int
+    alpha: Fraction | tuple[Fraction, ...]
+    records: int
+
+    def __post_init__(self) -> None:
+        alphas = (self.alpha,) if isinstance(self.alpha, Fraction) else self.alpha
+        if not all(isinstance(each, Fraction) and each > 0 for each in alphas):
+            raise ModelError("alpha must be a positive rational.", hint="For example Fraction(37, 2), or alpha=18.5")
+        if isinstance(self.alpha, tuple) and len(self.alpha) != self.cells:
+            raise ModelError("a prior for each cell needs as many alphas as there are cells.")
+        if self.records < 1:
+            raise ModelError("the number of released records must be at least 1.")
+
+    @property
+    def name(self) -> str:
+        """dirichlet-multinomial."""
+        return "dirichlet-multinomial"
+
+    @property
+    def profile(self) -> DirichletMultinomialProfile:
+        """Exact global profile."""
+        if isinstance(self.alpha, Fraction):
+            return DirichletMultinomialProfile(n=self.n, cells=self.cells, alpha=below(self.alpha), records=self.records)
+        smallest = sorted(self.alpha)[:2]
+        return DirichletMultinomialProfile(
+            n=self.n,
+            cells=self.cells,
+            alpha=below(smallest[0]),
+            second_alpha=below(smallest[-1]),
+            prior_total=below(sum(self.alpha, Fraction(0))),
+            records=self.records,
+        )
+
+    @property
+    def prior_total(self) -> Fraction:
+        """Prior records in all cells together."""
+        return self.alpha * self.cells if isinstance(self.alpha, Fraction) else sum(self.alpha, Fraction(0))
+
+    @property
+    def prior_weight(self) -> float:
+        """Share of the prior in the released distribution: how far it is shrunk towards the prior."""
+        return float(self.prior_total / (self.prior_total + self.n))
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Records of a plain random sample that would tell as much after debiasing: (n/A)^2 m (A+1)/(A+m), A = n + prior."""
+        return effective_sample_size(n=self.n, prior_total=float(self.prior_total), records=self.records)
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Exact draws: slot integers from `entropy`, cells from the urn kernel, then a uniform shuffle."""
+        from privurn._kernels.urn import update_cells
+
+        self.check(counts)
+        slots = self.slots(counts)
+        out = np.empty(self.records, np.int64)
+        draws = entropy.below_ramp(slots.total, step=slots.per_ball, size=self.records)
+        update_cells(draws, slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
+        entropy.shuffle(out)
+        return Drawn(out)
+
+    def slots(self, counts: CountTable) -> "Slots":
+        """The urn in whole slots: q for each record, q alpha for each cell's prior."""
+        if isinstance(self.alpha, Fraction):
+            q, cell = self.alpha.denominator, self.alpha.numerator
+            return Slots(q, cell * self.cells, cell, np.cumsum(counts.counts * q), counts.values.astype(np.int64))
+        q = lcm(*(each.denominator for each in self.alpha))
+        masses = np.array([int(each * q) for each in self.alpha], np.int64) + q * counts.dense(self.cells)
+        return Slots(q, 0, 1, np.cumsum(masses), np.arange(self.cells))
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Floating-point twin for simulation, never for a release: how often each cell is drawn, O(cells)."""
+        prior = float(self.alpha) if isinstance(self.alpha, Fraction) else np.array([float(each) for each in self.alpha])
+        return rng.multinomial(self.records, rng.dirichlet(counts.dense(self.cells) + prior))
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        alpha = str(self.alpha) if isinstance(self.alpha, Fraction) else [str(each) for each in self.alpha]
+        return {"n": self.n, "cells": self.cells, "alpha": alpha, "records": self.records}
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "DirichletMultinomial":
+        """Inverse of `parameters`."""
+        alpha = data["alpha"]
+        exact = tuple(Fraction(each) for each in alpha) if isinstance(alpha, list) else Fraction(alpha)
+        return cls(n=int(data["n"]), cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
+
+
+@dataclass(frozen=True)
+class Slots:
+    """An urn of whole slots: `uniform` shared evenly by all cells, then those of the listed `cells`."""
+
+    per_ball: int
+    uniform: int
+    per_cell: int
+    ends: NDArray[np.int64]
+    cells: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """Slots before the first draw."""
+        return self.uniform + int(self.ends[-1])
+
+
+def effective_sample_size(*, n: int, prior_total: float, records: float) -> float:
+    """(n/A)^2 m (A+1)/(A+m) with A = n + prior_total; records may be infinite."""
+    total = n + prior_total
+    share = 1.0 if records == float("inf") else records / (total + records)
+    return (n / total) ** 2 * (total + 1.0) * share
+
+
+def below(value: Fraction) -> float:
+    """Largest float at most `value`: less prior is never more private, so the profile errs on the safe side."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else float(np.nextafter(nearest, 0.0))

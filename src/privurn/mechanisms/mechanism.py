@@ -1,0 +1,59 @@
+"""What every release mechanism is: public parameters, a profile, and a way to turn counts into released cells."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.profile import PrivacyProfile
+
+
+class Mechanism(ABC):
+    """A mechanism is frozen public data. It never holds the confidential counts it is applied to.
+
+    How to add one: a frozen dataclass with the members below, an entry in `registry.py`, a page under docs/proofs
+    for its profile, and an enumeration in tests/exact.
+    """
+
+    n: int
+    """Public number of confidential records the guarantee was computed for."""
+    records: int
+    """Number of records drawn."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What certificates and the command line call it."""
+
+    @property
+    @abstractmethod
+    def profile(self) -> PrivacyProfile:
+        """The guarantee, for one record."""
+
+    @abstractmethod
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> "Drawn":
+        """Apply the mechanism once."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output, as plain data: `from_parameters` gives the same mechanism back."""
+
+    def check(self, counts: CountTable) -> None:
+        """The guarantee was computed for a public number of records: the data must have that many."""
+        if counts.n != self.n:
+            raise ModelError("the mechanism was planned for another number of records than the data hold.")
+
+
+class Drawn:
+    """Released cells, in an order that carries no information.
+
+    Cells at or above `first_new` are fresh labels that the data did not hold (open labels only).
+    """
+
+    def __init__(self, cells: NDArray[np.int64], *, first_new: int | None = None) -> None:
+        self.cells = cells
+        self.first_new = first_new

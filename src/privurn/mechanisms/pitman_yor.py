@@ -1,0 +1,184 @@
+"""The urn on an open domain: Pitman-Yor, and the Dirichlet process as its case of discount 0.
+
+The next record copies an old value with mass (count - discount) or opens a new one with mass (strength + discount x number
+of values). Sampling is exact: integers only, for any rational discount in [0, 1) and strength > -discount.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.slots import guided
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.profile import PrivacyProfile
+from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorProfile
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshLabels:
+    """A base measure without atoms: every new value is a label of its own, new_1, new_2, ..."""
+
+    prefix: str = "new_"
+
+    def parameters(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "fresh-labels", "prefix": self.prefix}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiniteBase:
+    """A public discrete base measure on cells 0..cells-1: uniform, or with whole-number weights.
+
+    Atoms make two new tables share a value now and then, which only hides more: the profile of the non-atomic urn
+    is an upper bound (post-processing, docs/proofs/global-profiles.md).
+    """
+
+    cells: int
+    weights: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.cells < 1:
+            raise ModelError("a base measure needs at least one cell.")
+        if self.weights is not None and (len(self.weights) != self.cells or min(self.weights) < 0 or sum(self.weights) < 1):
+            raise ModelError("a base measure needs one whole weight, 0 or more, for each cell and at least one positive.")
+
+    def sample(self, size: int, *, entropy: Entropy) -> NDArray[np.int64]:
+        """Exact independent draws."""
+        if self.weights is None:
+            return entropy.integers(self.cells, size=size)
+        ends = np.cumsum(np.array(self.weights, np.int64))
+        return np.searchsorted(ends, entropy.integers(int(ends[-1]), size=size), side="right").astype(np.int64)
+
+    def parameters(self) -> dict[str, Any]:
+        """Plain data."""
+        weights = "uniform" if self.weights is None else list(self.weights)
+        return {"kind": "finite", "cells": self.cells, "weights": weights}
+
+
+def base_from_parameters(data: dict[str, Any]) -> FreshLabels | FiniteBase:
+    """Inverse of `parameters`."""
+    if data["kind"] == "fresh-labels":
+        return FreshLabels(prefix=str(data["prefix"]))
+    weights = None if data["weights"] == "uniform" else tuple(int(each) for each in data["weights"])
+    return FiniteBase(cells=int(data["cells"]), weights=weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PitmanYor(Mechanism):
+    """`records` records from the urn of `n` records.
+
+    `old_values_only` publishes only draws that copy a value of the data (algorithm 3): the number published is then random,
+    about records (n - discount k)/(strength + n). For any two neighbours its output is a function of the full output, so
+    the same profile holds.
+    """
+
+    n: int
+    records: int
+    strength: Fraction
+    discount: Fraction = Fraction(0)
+    base: FreshLabels | FiniteBase = FreshLabels()
+    old_values_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.strength, Fraction) and isinstance(self.discount, Fraction)):
+            raise ModelError("strength and discount must be rationals.", hint="For example Fraction(1, 2)")
+        if not 0 <= self.discount < 1:
+            raise ModelError("discount must lie in [0, 1).", hint="discount=0 is the Dirichlet process")
+        if not self.strength > -self.discount:
+            raise ModelError("strength must be larger than -discount.", hint="For example strength=1")
+        if self.records < 1:
+            raise ModelError("the number of released records must be at least 1.")
+
+    @property
+    def name(self) -> str:
+        """dirichlet-process where the discount is 0, else pitman-yor."""
+        return "dirichlet-process" if self.discount == 0 else "pitman-yor"
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """Exact for fresh labels, an upper bound for a base with atoms."""
+        if self.discount == 0:
+            return DirichletProcessProfile(n=self.n, records=self.records, strength=float(self.strength))
+        return PitmanYorProfile(n=self.n, records=self.records, strength=float(self.strength), discount=float(self.discount))
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Exact draws. Old tables keep their cell; new ones get a draw from the base, or a number past the last cell."""
+        self.check(counts)
+        tables, n_new = self.tables(counts, entropy=entropy)
+        k = len(counts.counts)
+        if self.old_values_only:
+            tables = tables[tables < k]
+        entropy.shuffle(tables)
+        if isinstance(self.base, FreshLabels):
+            return Drawn(_relabelled(tables, k), first_new=k)
+        cells = np.concatenate([counts.values.astype(np.int64), self.base.sample(n_new, entropy=entropy)])
+        return Drawn(cells[tables])
+
+    def tables(self, counts: CountTable, *, entropy: Entropy) -> tuple[NDArray[np.int64], int]:
+        """Tables in order of drawing: 0..k-1 are the confidential values, k and above are new. Also how many are new."""
+        from privurn._kernels.urn import update_tables
+
+        p, q, r = self.slots()
+        out = np.empty(self.records, np.int64)
+        opened = np.empty(self.records, np.bool_)
+        draws = entropy.below_ramp(p + q * counts.n, step=q, size=self.records)
+        n_new = update_tables(draws, p, q, r, *guided(np.cumsum(counts.counts)), out, opened)
+        return out, int(n_new)
+
+    def slots(self) -> tuple[int, int, int]:
+        """(p, q, r) with strength = p/q and discount = r/q."""
+        q = lcm(self.strength.denominator, self.discount.denominator)
+        return int(self.strength * q), q, int(self.discount * q)
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Floating-point twin for simulation, never for a release: counts of old values and of new ones, O(k + new)."""
+        from privurn._kernels.urn import update_new_tables
+
+        theta, sigma, k = float(self.strength), float(self.discount), len(counts.counts)
+        new_mass = theta + k * sigma
+        n_new_records = rng.binomial(self.records, rng.beta(new_mass, counts.n - k * sigma))
+        old = rng.multinomial(self.records - n_new_records, rng.dirichlet(counts.counts - sigma))
+        out = np.empty(n_new_records, np.int64)
+        n_tables = update_new_tables(rng.random(n_new_records), new_mass, sigma, out, np.empty(n_new_records, np.bool_))
+        return old, np.bincount(out, minlength=n_tables)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "records": self.records,
+            "strength": str(self.strength),
+            "discount": str(self.discount),
+            "base": self.base.parameters(),
+            "old_values_only": self.old_values_only,
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "PitmanYor":
+        """Inverse of `parameters`."""
+        return cls(
+            n=int(data["n"]),
+            records=int(data["records"]),
+            strength=Fraction(data["strength"]),
+            discount=Fraction(data["discount"]),
+            base=base_from_parameters(data["base"]),
+            old_values_only=bool(data["old_values_only"]),
+        )
+
+
+def _relabelled(tables: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """New tables renumbered by first appearance after the shuffle, so that a label says nothing about the draw order."""
+    new = tables >= k
+    _, first, inverse = np.unique(tables[new], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    out = tables.copy()
+    out[new] = k + rank[inverse]
+    return out

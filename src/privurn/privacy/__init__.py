@@ -1,0 +1,1 @@
+"""Guarantees: profiles, accounting, calibration, entropy, ledger, certificates."""

@@ -1,0 +1,258 @@
+"""The main job on one page: count, plan, pay, draw, certify.
+
+    data --(public domain)--> counts --(guarantee)--> mechanism --(ledger pays first)--> draws --> data + certificate
+
+The order matters. Everything public is decided before the data are counted, except the number of records n, which is
+public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from privurn.certifying import certify
+from privurn.choosing import Request, choose_urn, plan_records, rationals, unit_profile, urn_of
+from privurn.counts import CountTable
+from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, exact
+from privurn.errors import DomainError
+from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.pitman_yor import FreshLabels
+from privurn.planning import explain
+from privurn.privacy.certificate import Certificate
+from privurn.privacy.entropy import Entropy, SystemEntropy
+from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.profile import Guarantee
+from privurn.storage import save_release
+from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
+
+MechanismName = Literal["auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished release. It holds public data only: the synthetic records and their certificate."""
+
+    table: Any = field(repr=False)
+    kind: str
+    certificate: Certificate = field(repr=False)
+    remarks: tuple[str, ...] = ()
+    ledger: Ledger | None = field(default=None, repr=False)
+
+    @property
+    def data(self) -> Any:
+        """The synthetic records, as the kind of frame that came in (Arrow for files)."""
+        return to_kind(self.table, self.kind)
+
+    def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
+        """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate."""
+        certificate = save_release(self.table, self.certificate, Path(folder), file_format=file_format)
+        if self.ledger is not None:
+            self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
+        return Release(self.table, self.kind, certificate, self.remarks, self.ledger)
+
+
+def release(
+    data: Any,
+    *,
+    domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain],
+    epsilon: float,
+    delta: float = 0.0,
+    column: str | None = None,
+    n_records: int | None = None,
+    mechanism: MechanismName = "auto",
+    alpha: float | str | Fraction | Sequence[float | str | Fraction] | None = None,
+    strength: float | str | Fraction = 1,
+    discount: float | str | Fraction = 0,
+    base_weights: Sequence[int] | None = None,
+    old_values_only: bool = False,
+    discovery_share: float = 0.5,
+    contributions: int = 1,
+    ledger: Ledger | str | Path | None = None,
+    entropy: Entropy | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Release:
+    """Release synthetic records of one column, or of a few taken jointly, with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
+    domain
+        Public knowledge: `Grid`, `Bins`, `Categories`, `OpenLabels`, or a mapping from columns to such (taken jointly).
+    epsilon, delta
+        The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
+    column
+        Which column a single domain belongs to; not needed where the table has one column.
+    n_records
+        How many records to release. Left out: the number that planning.plan_default chooses from public quantities.
+    mechanism
+        "auto" is the Dirichlet-multinomial urn on a public domain, and label discovery before it on open labels.
+        "dirichlet-process" and "pitman-yor" draw from the open-domain urns.
+    alpha
+        Prior records in each cell (one number, or one for each cell). Left out: the smallest that the guarantee allows.
+    strength, discount, base_weights, old_values_only
+        Of the open-domain urns; base_weights are public whole weights of the cells that new values are drawn from.
+    discovery_share
+        Part of the budget that label discovery spends.
+    contributions
+        Most records that one person may own: the guarantee then covers all of them together.
+    ledger
+        Pays before anything is drawn. Left out: the certificate says that no ledger was used.
+    entropy
+        `SeededEntropy` for tests; its releases are marked "seeded: not private".
+
+    Examples
+    --------
+    >>> import numpy as np, privurn
+    >>> incomes = np.random.default_rng(0).gamma(4, 9000, size=20_000)
+    >>> out = privurn.release(incomes, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1, delta=1e-6)
+    >>> len(out.data), out.certificate["mechanism"]["name"]
+    (20000, 'dirichlet-multinomial')
+    """
+    request = Request(
+        guarantee=Guarantee(epsilon=epsilon, delta=delta, contributions=contributions),
+        mechanism=mechanism,
+        n_records=n_records,
+        alpha=rationals(alpha),
+        strength=exact(strength, name="strength"),
+        discount=exact(discount, name="discount"),
+        base_weights=None if base_weights is None else tuple(int(weight) for weight in base_weights),
+        old_values_only=old_values_only,
+        discovery_share=discovery_share,
+    )
+    job = _Job(request, Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger, entropy or SystemEntropy(), progress)
+    with open_table(data) as source:
+        named = _named_domain(domain, column, source)
+        progress("counting")
+        counts = count_labels(source, named) if isinstance(named, str) else count_cells(source, named)
+        kind = source.kind
+    progress("planning")
+    if isinstance(named, JointDomain):
+        return _public_domain(job, named, counts, kind)
+    return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One release in the making."""
+
+    request: Request
+    ledger: Ledger | None
+    entropy: Entropy
+    progress: Callable[[str], None]
+
+    def pay(self, description: str, *, rho: float | None) -> dict[str, Any]:
+        """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
+        if self.ledger is None:
+            return {"used": False}
+        entry = self.ledger.debit(Spent(guarantee=self.request.guarantee, rho=rho, description=description))
+        return self.ledger.stamp(entry)
+
+    def finish(
+        self,
+        mechanism: Mechanism,
+        *,
+        table: Any,
+        kind: str,
+        domain: dict[str, Any],
+        payment: dict[str, Any],
+        remarks: tuple[str, ...],
+    ) -> Release:
+        """Certify what was drawn."""
+        certificate = certify(
+            mechanism,
+            guarantee=self.request.guarantee,
+            domain=domain,
+            columns=table.column_names,
+            entropy=self.entropy,
+            payment=payment,
+        )
+        return Release(table, kind, certificate, remarks, self.ledger)
+
+
+def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
+    urn, remarks = choose_urn(n=counts.n, cells=domain.size, request=job.request)
+    payment = job.pay(urn.name, rho=_zcdp(urn, job.request.guarantee))
+    job.progress("drawing")
+    table = decode(urn.draw(counts, entropy=job.entropy).cells, domain)
+    return job.finish(urn, table=table, kind=kind, domain=domain.to_json(), payment=payment, remarks=remarks)
+
+
+def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
+    """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
+    discovery, rest = _split(job.request)
+    payment = job.pay("label-discovery", rho=None)
+    job.progress("drawing")
+    labels, kept = kept_counts(counts, discovery.discover(counts))
+    plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
+    urn = urn_of(plan)
+    mechanism = DiscoveredUrn(n=counts.n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
+    other = _unused_name(OTHER, labels)
+    names = np.array([*labels, other], dtype=object)
+    table = decode_labels(names[mechanism.draw(kept, entropy=job.entropy).cells].tolist(), column)
+    domain = {"kind": "open-labels", "column": column, "labels": labels, "other": other}
+    remarks = explain(plan, guarantee=rest)
+    return job.finish(mechanism, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
+
+
+def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
+    """The discovery step for its share of the budget, and what is left for the urn."""
+    single = request.guarantee.per_record()
+    share = request.discovery_share
+    discovery = calibrate_discovery(epsilon=single.epsilon * share, delta=single.delta * share)
+    spent = discovery.guarantee()
+    return discovery, Guarantee(epsilon=single.epsilon - spent.epsilon, delta=single.delta - spent.delta)
+
+
+def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
+    """Open labels straight from the urn: old labels are copied as they are, new ones get fresh names."""
+    urn, remarks = choose_urn(n=counts.n, cells=None, request=job.request)
+    payment = job.pay(urn.name, rho=None)
+    job.progress("drawing")
+    cells = urn.draw(counts, entropy=job.entropy).cells
+    n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))
+    fresh = [f"{FreshLabels().prefix}{i + 1}" for i in range(n_new)]
+    names = np.append(counts.values, np.array(fresh, dtype=object))
+    table = decode_labels(names[cells].tolist(), column)
+    domain = {"kind": "open-labels", "column": column}
+    return job.finish(urn, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
+
+
+def _zcdp(mechanism: Mechanism, guarantee: Guarantee) -> float | None:
+    """A pure epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016); for others no bound is claimed."""
+    if guarantee.delta > 0.0:
+        return None
+    return 0.5 * min(guarantee.epsilon, unit_profile(mechanism.profile, guarantee).pure_epsilon) ** 2
+
+
+def _unused_name(name: str, taken: Sequence[str | None]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _named_domain(domain: Any, column: str | None, source: Source) -> JointDomain | str:
+    """The domain with its columns' names; for open labels just the column."""
+    if isinstance(domain, Mapping):
+        if not any(isinstance(each, OpenLabels) for each in domain.values()):
+            return JointDomain(domain)
+        if len(domain) != 1:
+            raise DomainError("open labels can only be released alone.", hint="List the categories to take columns jointly")
+        column, domain = next(iter(domain.items()))
+    if isinstance(domain, JointDomain):
+        return domain
+    if column is None:
+        if len(source.types) != 1:
+            raise DomainError("the table has several columns.", hint="Say which one the domain is for, with column= (--column)")
+        column = next(iter(source.types))
+    source.check_columns([column])
+    if isinstance(domain, OpenLabels):
+        return column
+    if not isinstance(domain, ColumnDomain):
+        raise DomainError("a domain is needed.", hint="Grid, Bins, Categories, OpenLabels, or a mapping from columns to them")
+    return JointDomain({column: domain})

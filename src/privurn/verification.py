@@ -1,0 +1,115 @@
+"""Re-check a release from its certificate alone: recompute the guarantee from the parameters, compare the hashes.
+
+This detects edits and mistakes. It is no proof against forgery: a liar can write a consistent certificate for data that
+were made another way.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privurn.domain import JointDomain, domain_from_json
+from privurn.errors import CertificateError, PrivurnError
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.privacy.certificate import Certificate, file_hash
+from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+
+RELATIVE_AGREEMENT = 1e-9
+"""Two machines may round a sum differently; more than this is an edit."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a release checks, and every reason why not."""
+
+    valid: bool
+    reasons: tuple[str, ...]
+
+
+def verify(folder: str | Path) -> Verification:
+    """Verify a release folder (or a certificate file next to its data)."""
+    path = Path(folder)
+    try:
+        certificate = Certificate.read(path)
+    except CertificateError as error:
+        return Verification(False, (error.message,))
+    reasons = [*check_certificate(certificate), *_check_output(certificate, path if path.is_dir() else path.parent)]
+    return Verification(not reasons, tuple(reasons))
+
+
+def check_certificate(certificate: Certificate) -> list[str]:
+    """Everything that can be checked without the data file."""
+    reasons = [] if certificate.intact else ["the certificate's own hash does not fit its content: it was edited"]
+    if certificate["private"] is not True:
+        reasons.append("the release was made with seeded randomness: not private")
+    try:
+        reasons += _check_guarantee(certificate)
+    except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        detail = error.message if isinstance(error, PrivurnError) else type(error).__name__
+        reasons.append(f"the guarantee cannot be recomputed: {detail}")
+    return reasons
+
+
+def _check_guarantee(certificate: Certificate) -> list[str]:
+    reasons = []
+    stated = certificate["mechanism"]
+    mechanism = mechanism_from_parameters(stated["name"], stated["parameters"])
+    unit = certificate["privacy_unit"]["contributions"]
+    target = Guarantee(epsilon=certificate["target"]["epsilon"], delta=certificate["target"]["delta"], contributions=unit)
+    profile: PrivacyProfile = mechanism.profile
+    if unit > 1:
+        profile = GroupProfile(single=profile, contributions=unit)
+    if certificate["neighbouring"] != profile.neighbouring:
+        reasons.append("the neighbouring relation is not the mechanism's")
+    if (certificate["n"], certificate["records"]) != (mechanism.n, mechanism.records):
+        reasons.append("n or records do not fit the mechanism's parameters")
+    if _cells(mechanism) != _domain_size(certificate["domain"]):
+        reasons.append("the mechanism's cells do not fit the domain")
+    delta = profile.delta(target.epsilon)
+    if delta > target.delta:
+        reasons.append("the recomputed delta at the target epsilon exceeds the target")
+    epsilon = profile.epsilon(target.delta)
+    if not _agree(certificate["achieved"]["delta"], delta) or not _agree(certificate["achieved"]["epsilon"], epsilon):
+        reasons.append("the achieved guarantee is not what the parameters give")
+    if not all(_agree(point["delta"], profile.delta(point["epsilon"])) for point in certificate["profile"]):
+        reasons.append("the profile is not what the parameters give")
+    return reasons
+
+
+def _agree(stated: float | None, computed: float) -> bool:
+    if stated is None:
+        return math.isinf(computed)
+    return math.isclose(stated, computed, rel_tol=RELATIVE_AGREEMENT, abs_tol=1e-290)
+
+
+def _cells(mechanism: Mechanism) -> int | None:
+    if isinstance(mechanism, DirichletMultinomial):
+        return mechanism.cells
+    if isinstance(mechanism, DiscoveredUrn):
+        return mechanism.urn.cells
+    return mechanism.base.cells if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FiniteBase) else None
+
+
+def _domain_size(stated: dict[str, Any]) -> int | None:
+    if stated["kind"] == "open-labels":
+        return len(stated["labels"]) + 1 if "labels" in stated else None
+    domain = domain_from_json(stated)
+    return domain.size if isinstance(domain, JointDomain) else None
+
+
+def _check_output(certificate: Certificate, folder: Path) -> list[str]:
+    output = certificate["output"]
+    if not isinstance(output, dict) or not {"file", "rows", "sha256"} <= output.keys():
+        return ["the certificate names no data file: the release was never saved"]
+    name = str(output["file"])
+    if Path(name).name != name:
+        return ["the data file's name leads out of the folder"]
+    file = folder / name
+    if not file.is_file():
+        return [f"the data file {name!r} is missing"]
+    return [] if file_hash(file) == output["sha256"] else [f"the data file {name!r} was changed: its hash does not fit"]
