@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from privurn.privacy.urn_accounting import DirichletMultinomialProfile as DirichletMultinomialProfile
     from privurn.privacy.urn_accounting import DirichletProcessProfile as DirichletProcessProfile
     from privurn.privacy.urn_accounting import PitmanYorProfile as PitmanYorProfile
-    from privurn.release import Release as Release
-    from privurn.release import release as release
+    from privurn.releasing import Release as Release
+    from privurn.releasing import release as release
     from privurn.verification import Verification as Verification
     from privurn.verification import verify as verify
 
@@ -52,8 +52,8 @@ _HOME = {
     "DirichletMultinomialProfile": "privacy.urn_accounting",
     "DirichletProcessProfile": "privacy.urn_accounting",
     "PitmanYorProfile": "privacy.urn_accounting",
-    "Release": "release",
-    "release": "release",
+    "Release": "releasing",
+    "release": "releasing",
     "Verification": "verification",
     "verify": "verification",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from privurn.choosing import unit_profile
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.privacy.certificate import SCHEMA, Certificate, finite_or_none, profile_points
+from privurn.privacy.certificate import SCHEMA, Certificate, achieved, profile_points
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import Guarantee
 
@@ -26,6 +26,7 @@ def certify(
     """Certificate of a release that is about to be handed over; `save` adds the file's hash."""
     profile = unit_profile(mechanism.profile, guarantee)
     k = guarantee.contributions
+    target = {"epsilon": float(guarantee.epsilon), "delta": float(guarantee.delta)}
     return Certificate.seal(
         {
             "schema": SCHEMA,
@@ -37,11 +38,8 @@ def certify(
             "privacy_unit": {"unit": "one record" if k == 1 else f"up to {k} records of one person", "contributions": k},
             "n": mechanism.n,
             "records": mechanism.records,
-            "target": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
-            "achieved": {
-                "epsilon": finite_or_none(profile.epsilon(guarantee.delta)),
-                "delta": profile.delta(guarantee.epsilon),
-            },
+            "target": target,
+            "achieved": achieved(profile, target=target),
             "profile": profile_points(profile, also=guarantee.epsilon),
             "assumptions": list(_assumptions(k)),
             "randomness": entropy.description,

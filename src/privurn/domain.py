@@ -140,6 +140,8 @@ class ColumnDomain(Domain):
 class Grid(ColumnDomain):
     """Numbers low, low + step, ..., high; a value belongs to its nearest grid point.
 
+    So a value is outside only when it lies more than half a step beyond an end.
+
     >>> Grid(0, 100, 25).size
     5
     """

@@ -145,7 +145,7 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
                 untyped.add(str(name))
                 columns[str(name)] = pa.array([None if _missing(value) else str(value) for value in column], pa.string())
             else:  # NaN of a float column stays a number that is not one; only true nulls are null
-                columns[str(name)] = pa.array(column.to_numpy()) if column.dtype.kind in "fiub" else pa.array(column)
+                columns[str(name)] = pa.array(column.to_numpy()) if isinstance(column.dtype, np.dtype) else pa.array(column)
         return pa.table(columns), frozenset(untyped)
     if kind == "polars":
         frame = data.collect() if type(data).__name__ == "LazyFrame" else data
@@ -195,7 +195,7 @@ def count_cells(source: Source, domain: JointDomain) -> CountTable:
     checks += "".join(f", count(t.{quoted(name)}) AS present_{i}" for i, (name, _) in enumerate(readable))
     query = f"SELECT {' + '.join(expressions)} AS joint_cell, count(*) AS n{checks} FROM t{joins} GROUP BY joint_cell"
     table = source.connection.sql(query).to_arrow_table()
-    counts = table["n"].to_numpy().astype(np.int64)
+    counts = _integers(table["n"])
     check_rows(int(counts.sum()))
     for i, (name, _) in enumerate(readable):
         if sum(table[f"readable_{i}"].to_pylist()) == 0 and sum(table[f"present_{i}"].to_pylist()) > 0:
@@ -206,7 +206,7 @@ def count_cells(source: Source, domain: JointDomain) -> CountTable:
             f"there are missing values in {' or '.join(repr(name) for name in declared)}, declared to have none.",
             hint="Give nulls a cell of their own with nulls='cell' (--nulls cell)",
         )
-    return CountTable.from_cells(table["joint_cell"].to_numpy().astype(np.int64), counts)
+    return CountTable.from_cells(_integers(table["joint_cell"]), counts)
 
 
 def count_labels(source: Source, column: str) -> CountTable:
@@ -214,9 +214,16 @@ def count_labels(source: Source, column: str) -> CountTable:
     source.check_columns([column])
     query = f"SELECT CAST({quoted(column)} AS VARCHAR) AS label, count(*) AS n FROM t GROUP BY label ORDER BY label"
     table = source.connection.sql(query).to_arrow_table()
-    counts = table["n"].to_numpy().astype(np.int64)
+    counts = _integers(table["n"])
     check_rows(int(counts.sum()))
     return CountTable(np.array(table["label"].to_pylist(), dtype=object), counts)
+
+
+def _integers(column: Any) -> NDArray[np.int64]:
+    """A column of integers without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
+    chunk = column.combine_chunks()
+    parts = [chunk] if not hasattr(chunk, "chunks") else chunk.chunks
+    return np.concatenate([np.frombuffer(part.buffers()[1], np.int64)[part.offset : part.offset + len(part)] for part in parts])
 
 
 def check_rows(n: int) -> None:
@@ -329,11 +336,21 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain) -> Any:
         if domain.other_cell is not None:
             values = [*map(str, values), "other"] if not all(isinstance(v, str) for v in values) else [*values, "other"]
         dictionary = pa.array(values if len({type(v) for v in values}) == 1 else [str(v) for v in values])
-        return dictionary.take(pa.array(np.where(null, 0, cells), mask=null))
+        return dictionary.take(_arrow(np.where(null, 0, cells), null))
     numbers = _grid_values(domain) if isinstance(domain, Grid) else _midpoints(as_bins(domain))
     if domain.other_cell is not None:
         numbers = np.append(numbers.astype(np.float64), np.nan)
-    return pa.array(numbers[np.where(null, 0, cells)], mask=null)
+    return _arrow(numbers[np.where(null, 0, cells)], null)
+
+
+def _arrow(numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
+    """Arrow array of numbers by their buffers: Arrow's own conversion imports pandas where it is installed."""
+    import pyarrow as pa
+
+    whole = np.issubdtype(numbers.dtype, np.integer)
+    data = np.ascontiguousarray(numbers, np.int64 if whole else np.float64)
+    validity = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    return pa.Array.from_buffers(pa.int64() if whole else pa.float64(), len(data), [validity, pa.py_buffer(data)])
 
 
 def _grid_values(domain: Grid) -> NDArray[Any]:

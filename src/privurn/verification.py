@@ -16,7 +16,7 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.registry import mechanism_from_parameters
-from privurn.privacy.certificate import Certificate, file_hash
+from privurn.privacy.certificate import Certificate, achieved, file_hash
 from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
 
 RELATIVE_AGREEMENT = 1e-9
@@ -73,17 +73,17 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
     delta = profile.delta(target.epsilon)
     if delta > target.delta:
         reasons.append("the recomputed delta at the target epsilon exceeds the target")
-    epsilon = profile.epsilon(target.delta)
-    if not _agree(certificate["achieved"]["delta"], delta) or not _agree(certificate["achieved"]["epsilon"], epsilon):
+    recomputed = achieved(profile, target={"epsilon": target.epsilon, "delta": target.delta})
+    if not all(_agree(certificate["achieved"][key], value) for key, value in recomputed.items()):
         reasons.append("the achieved guarantee is not what the parameters give")
     if not all(_agree(point["delta"], profile.delta(point["epsilon"])) for point in certificate["profile"]):
         reasons.append("the profile is not what the parameters give")
     return reasons
 
 
-def _agree(stated: float | None, computed: float) -> bool:
-    if stated is None:
-        return math.isinf(computed)
+def _agree(stated: float | None, computed: float | None) -> bool:
+    if stated is None or computed is None:
+        return stated is computed
     return math.isclose(stated, computed, rel_tol=RELATIVE_AGREEMENT, abs_tol=1e-290)
 
 

@@ -11,6 +11,8 @@ from privurn.errors import PrivurnError
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify; 2 input that cannot be used; 3 a guarantee that cannot
 be had (with what can); 4 the ledger refuses or cannot be read; 130 interrupted."""
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="privurn",
     help="Certified differentially private synthetic data from Bayesian nonparametric urns.",
@@ -42,6 +44,11 @@ def main(
     """Certified differentially private synthetic data from Bayesian nonparametric urns."""
 
 
+def _interrupted() -> None:
+    sys.stderr.write("interrupted: no output was written; what a ledger had already paid stays paid\n")
+    sys.exit(INTERRUPTED)
+
+
 def run() -> None:
     """Entry point. No traceback is shown, because one could hold a confidential value; PRIVURN_DEBUG=1 shows it."""
     try:
@@ -51,8 +58,11 @@ def run() -> None:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("interrupted: no output was written; what a ledger had already paid stays paid\n")
-        sys.exit(130)
+        _interrupted()
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:  # typer has caught Ctrl-C itself
+            _interrupted()
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

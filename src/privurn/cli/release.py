@@ -78,7 +78,7 @@ def release(
     json: Json = False,
 ) -> None:
     """Release synthetic records of a column (or a few taken jointly) with a certificate."""
-    from privurn.release import release as make_release
+    from privurn.releasing import release as make_release
     from privurn.storage import check_new_folder
 
     check_new_folder(output)

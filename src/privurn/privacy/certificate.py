@@ -59,6 +59,14 @@ def profile_points(profile: PrivacyProfile, *, also: float) -> list[dict[str, fl
     return [{"epsilon": epsilon, "delta": profile.delta(epsilon)} for epsilon in sorted({*GRID, also})]
 
 
+def achieved(profile: PrivacyProfile, *, target: Mapping[str, float]) -> dict[str, float | None]:
+    """What the mechanism gives at the target: delta at its epsilon, and the smallest epsilon at its delta."""
+    delta, epsilon = profile.delta(target["epsilon"]), profile.epsilon(target["delta"])
+    if delta <= target["delta"]:  # the solver's last digit is not allowed to contradict the line above
+        epsilon = min(epsilon, target["epsilon"])
+    return {"epsilon": finite_or_none(epsilon), "delta": delta}
+
+
 def finite_or_none(value: float) -> float | None:
     """JSON has no infinity: null stands for it."""
     return None if math.isinf(value) else value

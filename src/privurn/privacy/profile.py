@@ -16,10 +16,13 @@ from privurn.errors import ModelError
 Neighbouring = Literal["replace-one", "add-remove"]
 """Neighbours: one record replaced by another, the number of records public; or one record more or less, that number secret."""
 
-ROUND_UP = 1.0 + 1e-12
-"""Covers the rounding of the positive sums behind a divergence (at most about 1e6 steps of 1e-16 each)."""
+ROUND_UP = 1.0 + 2e-13
+"""Covers the rounding of a short sum of positive terms; long sums add a margin for each step."""
 
 RELATIVE_TOLERANCE = 1e-13
+SMALLEST_DELTA = 1e-290
+"""A positive delta below this is lost in the range of a float."""
+
 LARGEST_EPSILON = 600.0
 """Above this e^epsilon leaves the range of a float; a larger epsilon is no guarantee worth the name."""
 
@@ -37,6 +40,8 @@ def check_delta(delta: float) -> float:
     value = float(delta)
     if not 0.0 <= value < 1.0:
         raise ModelError("delta must lie in [0, 1).", hint="For example delta=1e-6; delta=0 asks for pure epsilon-DP")
+    if 0.0 < value < SMALLEST_DELTA:
+        raise ModelError(f"a positive delta must be at least {SMALLEST_DELTA:g}.", hint="delta=0 asks for pure epsilon-DP")
     return value
 
 
@@ -108,6 +113,7 @@ class PointProfile(PrivacyProfile):
 
     epsilon0: float
     delta0: float
+    neighbouring: Neighbouring = "replace-one"
 
     @property
     def floor(self) -> float:
@@ -138,6 +144,9 @@ class GroupProfile(PrivacyProfile):
     single: PrivacyProfile
     contributions: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbouring", self.single.neighbouring)
+
     @property
     def floor(self) -> float:
         """At least this is left at any epsilon; with a floor for one record the bound for k even grows again."""
@@ -151,7 +160,8 @@ class GroupProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> float:
         """See the class."""
         share = epsilon / self.contributions
-        return min(1.0, self.single.delta(share) * group_growth(share, self.contributions) * ROUND_UP)
+        single = self.single.delta(share)
+        return min(1.0, single * group_growth(share, self.contributions) * ROUND_UP) if single > 0.0 else 0.0
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon by the group bound; with a floor delta need not fall in epsilon, so the bound is scanned first."""

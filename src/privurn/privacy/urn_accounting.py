@@ -16,6 +16,12 @@ from privurn.privacy.profile import ROUND_UP, PrivacyProfile
 Unlimited = Literal["unlimited"]
 UNLIMITED: Unlimited = "unlimited"
 
+UNLIMITED_ROUNDING = 1e-13
+"""Relative error allowed for each of the two terms of the limit (tests/exact/test_precision.py)."""
+
+STEP_ROUNDING = 1e-15
+"""Rounding of one lattice step: a handful of products, each off by at most 1.2e-16."""
+
 LARGEST_RANGE = 2e7
 """Above this many steps the finite-m divergence is replaced by its limit for m -> infinity, which is never smaller."""
 
@@ -31,17 +37,29 @@ def check_counts(*, n: int, records: int | Unlimited) -> None:
 def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     """Limit of D_oo(a, b) as the number of released records grows: posterior sampling of two cell probabilities.
 
-    With q = E a/(b + E a) and Ibar the upper regularised incomplete beta function it is Ibar_q(a+1, b) - E Ibar_q(a, b+1);
-    both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b).
+    With q = E a/(b + E a) and Ibar the upper regularised incomplete beta function it is Ibar_q(a+1, b) - E Ibar_q(a, b+1).
+    Both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b).
     """
-    from scipy.special import betaincc, betaln
+    from scipy.special import betaincc
 
-    ratio = math.exp(epsilon)
-    q = ratio * a / (b + ratio * a)
-    log_q, log_p = -math.log1p(b / (ratio * a)), -math.log1p(ratio * a / b)
-    density = math.exp(a * log_q + b * log_p - float(betaln(a, b)))
-    value = density * (1.0 / a + ratio / b) - math.expm1(epsilon) * float(betaincc(a, b, q))
-    return min(1.0, max(0.0, value))
+    ratio, gain = math.exp(epsilon), math.expm1(epsilon)
+    spread = b + ratio * a
+    # t by its deviance, so that nothing of the size of lnGamma(a + b) cancels
+    log_t = a * math.log1p(b * gain / spread) + b * math.log1p(-a * gain / spread)
+    log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
+    t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
+    tail = float(betaincc(a, b, ratio * a / spread))
+    first, second = t * (1.0 / a + ratio / b), gain * tail
+    rounding = UNLIMITED_ROUNDING * (first + abs(second))
+    return min(1.0, max(0.0, first - second + rounding))
+
+
+def _stirling(x: float) -> float:
+    """lnGamma(x) less its leading Stirling terms."""
+    if x < 16.0:
+        return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi))
+    y = 1.0 / (x * x)
+    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 
 
 def _range(records: int, a: float, b: float, rest: float) -> float:
@@ -56,12 +74,16 @@ def _range(records: int, a: float, b: float, rest: float) -> float:
 
 
 def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: float) -> float:
-    """D_oo(a, b) in an urn with `rest` mass elsewhere."""
+    """D_oo(a, b) in an urn with `rest` mass elsewhere, rounded up."""
     from privurn._kernels.old_values import old_old_divergence
 
-    if records == UNLIMITED or _range(records, a, b, rest) > LARGEST_RANGE:
+    if records == UNLIMITED:
         return delta_unlimited(a, b, epsilon)
-    return float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
+    steps = _range(records, a, b, rest)
+    if steps > LARGEST_RANGE:
+        return delta_unlimited(a, b, epsilon)
+    value = float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
+    return min(1.0, value * (ROUND_UP + STEP_ROUNDING * steps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +110,7 @@ class DirichletProcessProfile(PrivacyProfile):
 
     def delta(self, epsilon: float) -> float:
         """Phi + (1 - phi) (1 - e^epsilon)_+ ."""
-        return self.floor + (1.0 - self.floor) * max(0.0, -math.expm1(epsilon))
+        return self.floor + (1.0 - self.floor) * max(0.0, -math.expm1(epsilon)) * ROUND_UP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +203,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours, both directions."""
         if self.cells == 1:
-            return max(0.0, -math.expm1(epsilon))
+            return max(0.0, -math.expm1(epsilon)) * ROUND_UP
         if epsilon >= self.pure_epsilon:
             return 0.0
         first = self.alpha
@@ -194,7 +216,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
             value = old_old(first, second, rest, self.records, epsilon)
             if first != second:
                 value = max(value, old_old(second, first, rest, self.records, epsilon))
-        return min(1.0, value * ROUND_UP)
+        return value
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,13 @@
+"""Every benchmark, one after the other: `make bench`."""
+
+from benchmarks import accounting, release, start_up, urn
+
+
+def main() -> None:
+    for module in (start_up, accounting, urn, release):
+        print(f"\n## {(module.__doc__ or '').splitlines()[0]}")
+        module.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Kill -9 at any point: a crash may waste budget but never leaves an unpaid output; concurrent releases never overspend."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import privurn
+from privurn.privacy.ledger import Ledger
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np, privurn
+from privurn.privacy.ledger import Ledger
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+point = sys.argv[1]
+if point == "before paying":
+    Ledger.debit = die
+elif point == "after paying":
+    debit = Ledger.debit
+    Ledger.debit = lambda *a, **k: (debit(*a, **k), die())
+elif point == "after drawing":
+    import privurn.releasing as module
+    module.certify = die
+elif point == "after writing the data":
+    import privurn.storage as module
+    module.file_hash = die
+elif point == "before the folder appears":
+    import pathlib
+    pathlib.Path.rename = die
+elif point == "before the entry is completed":
+    Ledger.complete = die
+data = np.arange(1000) % 7
+privurn.release(data, domain=privurn.Grid(0, 6, 1), epsilon=0.5, delta=1e-6, ledger="ledger").save("out")
+"""
+POINTS = {
+    "before paying": (0, False),
+    "after paying": (1, False),
+    "after drawing": (1, False),
+    "after writing the data": (1, False),
+    "before the folder appears": (1, False),
+    "before the entry is completed": (1, True),
+    "never": (1, True),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at(tmp_path, point):
+    Ledger.create(tmp_path / "ledger", epsilon=1.0, delta=1e-5)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, point], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if point == "never" else -signal.SIGKILL), done.stderr
+    entries, output = POINTS[point]
+    ledger = Ledger(tmp_path / "ledger")
+    assert len(ledger.entries()) == entries
+    assert (tmp_path / "out").exists() is output
+    if output:
+        assert privurn.verify(tmp_path / "out").valid
+
+
+def test_killed_at_random_moments(tmp_path):
+    """Whatever the moment: an output that exists was paid for."""
+    rng = np.random.default_rng(0)
+    Ledger.create(tmp_path / "ledger", epsilon=100.0, delta=1e-3)
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", SCRIPT, "never"], cwd=tmp_path, check=True)
+    typical = time.perf_counter() - start
+    (tmp_path / "out").rename(tmp_path / "kept")
+    outputs = 1
+    for _ in range(8):
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, "never"], cwd=tmp_path)
+        time.sleep(typical * rng.uniform(0.6, 1.05))
+        process.kill()
+        process.wait()
+        if (tmp_path / "out").exists():
+            assert privurn.verify(tmp_path / "out").valid
+            outputs += 1
+            (tmp_path / "out").rename(tmp_path / f"kept{outputs}")
+        assert len(Ledger(tmp_path / "ledger").entries()) >= outputs
+
+
+def test_concurrent_releases_never_overspend(tmp_path):
+    Ledger.create(tmp_path / "ledger", epsilon=1.6, delta=1e-3)
+    code = SCRIPT.replace('.save("out")', ".save(sys.argv[2])")
+    racers = [
+        subprocess.Popen([sys.executable, "-c", code, "never", f"out{i}"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        for i in range(6)
+    ]
+    errors = [racer.communicate()[1] for racer in racers]
+    assert sum(racer.returncode == 0 for racer in racers) == 3
+    assert sum("BudgetExceeded" in error for error in errors) == 3
+    assert len(list(tmp_path.glob("out*"))) == 3
+    assert Ledger(tmp_path / "ledger").remaining()["epsilon"] == pytest.approx(0.1)
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text("x\n" + "\n".join(str(i % 7) for i in range(2_000_000)) + "\n")
+    words = [
+        "release",
+        "t.csv",
+        "--column",
+        "x",
+        "--grid",
+        "0:6:1",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--records",
+        "3e7",
+        "-o",
+        "out",
+    ]
+    process = subprocess.Popen([sys.executable, "-m", "privurn", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert "interrupted" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
