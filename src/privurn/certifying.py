@@ -41,7 +41,7 @@ def certify(
             "target": target,
             "achieved": achieved(profile, target=target),
             "profile": profile_points(profile, also=guarantee.epsilon),
-            "assumptions": list(_assumptions(k)),
+            "assumptions": list(_assumptions(guarantee)),
             "randomness": entropy.description,
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
@@ -51,10 +51,16 @@ def certify(
     )
 
 
-def _assumptions(contributions: int) -> tuple[str, ...]:
-    owns = "one record" if contributions == 1 else f"at most {contributions} records"
+NEIGHBOURS = {
+    "replace-one": "Two tables are neighbours when one record is replaced by another; the number of records is public.",
+    "add-remove": "Two tables are neighbours when one holds one record more than the other; the number of records is secret.",
+}
+
+
+def _assumptions(guarantee: Guarantee) -> tuple[str, ...]:
+    owns = "one record" if guarantee.contributions == 1 else f"at most {guarantee.contributions} records"
     return (
-        "Two tables are neighbours when one record is replaced by another; the number of records is public.",
+        NEIGHBOURS[guarantee.neighbouring],
         f"One person owns {owns}.",
         "The domain, the number of released records and all parameters were chosen without looking at the data.",
         "What the domain declares of the table (its columns, their types, no nulls where it says so) holds for all neighbours.",

@@ -10,8 +10,14 @@ from privurn.errors import CalibrationError, FormatError, ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
 from privurn.planning import UrnPlan, explain, plan_default, plan_urn
-from privurn.privacy.calibration import largest_records, smallest_alpha
+from privurn.privacy.add_remove import (
+    AddRemoveDirichletMultinomialProfile,
+    largest_records_add_remove,
+    smallest_alpha_add_remove,
+)
+from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
 from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+from privurn.privacy.urn_accounting import Unlimited
 
 Urn = DirichletMultinomial | PitmanYor
 
@@ -36,12 +42,22 @@ class Request:
                 f"the mechanism {self.mechanism!r} is not known.",
                 hint="auto, dirichlet-multinomial, dirichlet-process or pitman-yor",
             )
+        if self.secret_size and (self.mechanism not in ("auto", "dirichlet-multinomial") or self.n_records is None):
+            raise ModelError(
+                "with add/remove neighbours the number of confidential records is secret.",
+                hint="Use a public domain with mechanism='auto', and say how many records to release (n_records, --records)",
+            )
         if self.n_records is not None and self.n_records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
         if not 0.0 < self.discovery_share < 1.0:
             raise ModelError(
                 "discovery_share must lie strictly between 0 and 1.", hint="0.5 gives both steps half of the budget"
             )
+
+    @property
+    def secret_size(self) -> bool:
+        """Whether the number of confidential records is part of what is protected."""
+        return self.guarantee.neighbouring == "add-remove"
 
     @property
     def open_domain(self) -> bool:
@@ -68,10 +84,12 @@ def unit_profile(profile: PrivacyProfile, guarantee: Guarantee) -> PrivacyProfil
 
 def choose_urn(*, n: int, cells: int | None, request: Request) -> tuple[Urn, tuple[str, ...]]:
     """The urn for n records on `cells` public cells (None: open labels) and remarks on the choice."""
-    if request.open_domain:
-        base = FreshLabels() if cells is None else FiniteBase(cells=cells, weights=request.base_weights)
-        chosen: Urn = _open_domain_urn(n, request, base)
+    if request.secret_size:
+        chosen: Urn = _secret_size_urn(cells, request)
         remarks: tuple[str, ...] = ()
+    elif request.open_domain:
+        base = FreshLabels() if cells is None else FiniteBase(cells=cells, weights=request.base_weights)
+        chosen, remarks = _open_domain_urn(n, request, base), ()
     elif cells is None:
         raise ModelError(
             "the Dirichlet-multinomial urn needs a public domain.", hint="List the categories, or use mechanism='auto'"
@@ -84,6 +102,20 @@ def choose_urn(*, n: int, cells: int | None, request: Request) -> tuple[Urn, tup
         chosen, remarks = urn_of(plan), explain(plan, guarantee=request.guarantee)
     _insist(chosen, request.guarantee)
     return chosen, remarks
+
+
+def _secret_size_urn(cells: int | None, request: Request) -> DirichletMultinomial:
+    """N is not an argument: nothing here may depend on it."""
+    if cells is None or request.n_records is None:
+        raise ModelError(
+            "open labels need a public number of records.", hint="List the categories, or use replace-one neighbours"
+        )
+    single = request.guarantee.per_record()
+    alpha = request.alpha
+    if alpha is None:
+        smallest = smallest_alpha_add_remove(cells=cells, records=request.n_records, epsilon=single.epsilon, delta=single.delta)
+        alpha = round_up_to_rational(smallest)
+    return DirichletMultinomial(n=None, cells=cells, alpha=alpha, records=request.n_records)
 
 
 def plan_records(*, n: int, cells: int, guarantee: Guarantee, n_records: int | None) -> UrnPlan:
@@ -123,19 +155,19 @@ def _insist(urn: Urn, wanted: Guarantee) -> None:
     single = wanted.per_record()
     if urn.profile.delta(single.epsilon) <= single.delta:
         return
-    most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
+    most = _most_records(urn, single)
     fewer = f"at most {most:,} records at the same guarantee (--records {most})"
     if most == 0:
         one = unit_profile(replace(urn, records=1).profile, wanted).delta(wanted.epsilon)
         fewer = f"one single record, with a delta of at least {one:.3g}"
     got = unit_profile(urn.profile, wanted)
     if isinstance(urn, DirichletMultinomial):
-        alpha = smallest_alpha(n=urn.n, cells=urn.cells, records=urn.records, epsilon=single.epsilon, delta=single.delta)
         raise CalibrationError(
             f"{urn.records:,} records with this alpha would cost more than the guarantee.",
             alternatives=(
                 fewer,
-                f"alpha of at least {alpha:.5g} in every cell for these {urn.records:,} records (or leave --alpha out)",
+                f"alpha of at least {_least_alpha(urn, single):.5g} in every cell for these {urn.records:,} records "
+                "(or leave --alpha out)",
                 f"epsilon = {got.epsilon(wanted.delta):.4g} for these records and this alpha",
             ),
         )
@@ -148,3 +180,17 @@ def _insist(urn: Urn, wanted: Guarantee) -> None:
             "a public grid or list of categories with mechanism='auto': then any number of records at this guarantee",
         ),
     )
+
+
+def _most_records(urn: Urn, single: Guarantee) -> int | Unlimited:
+    profile, pair = urn.profile, {"epsilon": single.epsilon, "delta": single.delta}
+    if isinstance(profile, AddRemoveDirichletMultinomialProfile):
+        return largest_records_add_remove(cells=profile.cells, alpha=profile.alpha, prior_total=profile.prior_total, **pair)
+    return largest_records(profile, **pair)
+
+
+def _least_alpha(urn: DirichletMultinomial, single: Guarantee) -> float:
+    pair = {"epsilon": single.epsilon, "delta": single.delta}
+    if urn.n is None:
+        return smallest_alpha_add_remove(cells=urn.cells, records=urn.records, **pair)
+    return smallest_alpha(n=urn.n, cells=urn.cells, records=urn.records, **pair)

@@ -13,17 +13,16 @@ from privurn.errors import DomainError
 class CountTable:
     """Confidential counts. `values` are distinct and sorted: cell numbers of a public domain, or open labels (text, None).
 
-    Its size is that of the distinct values, whatever the number of records. What it prints shows the number of records only,
-    which is public when one record is replaced by another.
+    Its size is that of the distinct values, whatever the number of records. What it prints shows nothing of them.
     """
 
     values: NDArray[Any]
     counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.counts) or len(self.counts) == 0:
+        if len(self.values) != len(self.counts):
             raise DomainError("a count table needs one positive count for each distinct value.")
-        if self.counts.dtype != np.int64 or self.counts.min() < 1:
+        if self.counts.dtype != np.int64 or self.counts.min(initial=1) < 1:
             raise DomainError("a count table needs positive whole counts.")
 
     @classmethod
@@ -45,4 +44,4 @@ class CountTable:
         return out
 
     def __repr__(self) -> str:
-        return f"CountTable(n={self.n}, confidential)"
+        return "CountTable(confidential)"

@@ -26,7 +26,7 @@ from privurn.planning import explain
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
-from privurn.privacy.profile import Guarantee
+from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.storage import save_release
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
 
@@ -72,6 +72,7 @@ def release(
     old_values_only: bool = False,
     discovery_share: float = 0.5,
     contributions: int = 1,
+    neighbouring: Neighbouring = "replace-one",
     ledger: Ledger | str | Path | None = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
@@ -101,6 +102,9 @@ def release(
         Part of the budget that label discovery spends.
     contributions
         Most records that one person may own: the guarantee then covers all of them together.
+    neighbouring
+        "replace-one": one record replaced, the number of records is public. "add-remove": one record more or less, the
+        number of records is secret; public domains only, and n_records must be given.
     ledger
         Pays before anything is drawn. Left out: the certificate says that no ledger was used.
     entropy
@@ -115,7 +119,7 @@ def release(
     (20000, 'dirichlet-multinomial')
     """
     request = Request(
-        guarantee=Guarantee(epsilon=epsilon, delta=delta, contributions=contributions),
+        guarantee=Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring),
         mechanism=mechanism,
         n_records=n_records,
         alpha=rationals(alpha),
@@ -128,8 +132,13 @@ def release(
     job = _Job(request, Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger, entropy or SystemEntropy(), progress)
     with open_table(data) as source:
         named = _named_domain(domain, column, source)
+        if isinstance(named, str) and request.secret_size:
+            raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
         progress("counting")
-        counts = count_labels(source, named) if isinstance(named, str) else count_cells(source, named)
+        if isinstance(named, str):
+            counts = count_labels(source, named)
+        else:
+            counts = count_cells(source, named, secret_size=request.secret_size)
         kind = source.kind
     progress("planning")
     if isinstance(named, JointDomain):
@@ -146,11 +155,12 @@ class _Job:
     entropy: Entropy
     progress: Callable[[str], None]
 
-    def pay(self, description: str, *, rho: float | None) -> dict[str, Any]:
+    def pay(self, description: str, *, rho: float | None, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
         if self.ledger is None:
             return {"used": False}
-        entry = self.ledger.debit(Spent(guarantee=self.request.guarantee, rho=rho, description=description))
+        spent = Spent(guarantee=self.request.guarantee, rho=rho, description=description, parameters=parameters)
+        entry = self.ledger.debit(spent)
         return self.ledger.stamp(entry)
 
     def finish(
@@ -177,7 +187,7 @@ class _Job:
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
     urn, remarks = choose_urn(n=counts.n, cells=domain.size, request=job.request)
-    payment = job.pay(urn.name, rho=_zcdp(urn, job.request.guarantee))
+    payment = job.pay(urn.name, rho=_zcdp(urn, job.request.guarantee), parameters=urn.parameters())
     job.progress("drawing")
     table = decode(urn.draw(counts, entropy=job.entropy).cells, domain)
     return job.finish(urn, table=table, kind=kind, domain=domain.to_json(), payment=payment, remarks=remarks)
@@ -212,7 +222,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied as they are, new ones get fresh names."""
     urn, remarks = choose_urn(n=counts.n, cells=None, request=job.request)
-    payment = job.pay(urn.name, rho=None)
+    payment = job.pay(urn.name, rho=None, parameters=urn.parameters())
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))

@@ -193,9 +193,42 @@ def test_account(privurn_command):
     assert account(privurn_command, *dm, "--alpha", 10, "--records", "unlimited", "--delta", 0)["epsilon"] is None
 
 
+def test_secret_number_of_records(privurn_command, pay):
+    here = pay.parent
+    done = privurn_command(
+        "release", pay, *RELEASE, "--neighbouring", "add-remove", "--records", 500, "-o", here / "out", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["certificate"]["n"] is None
+    assert privurn_command("verify", here / "out").returncode == 0
+    words = ["dirichlet-multinomial", "--cells", 21, "--neighbouring", "add-remove", "--delta", 1e-6]
+    answer = account(privurn_command, *words, "--records", 500, "--epsilon", 1, "--solve", "alpha")
+    assert answer["neighbouring"] == "add-remove"
+    assert "n" not in answer
+    again = account(privurn_command, *words, "--records", 500, "--alpha", answer["alpha"])
+    assert again["epsilon"] == pytest.approx(1.0)
+    assert account(privurn_command, *words, "--alpha", answer["alpha"], "--epsilon", 1, "--solve", "records")["records"] >= 500
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        ["dirichlet-multinomial", "--cells", 3, "--alpha", 1, "--records", 3, "--epsilon", 1],
+        [
+            "dirichlet-multinomial",
+            "--n",
+            9,
+            "--cells",
+            3,
+            "--alpha",
+            1,
+            "--records",
+            3,
+            "--epsilon",
+            1,
+            "--neighbouring",
+            "add-remove",
+        ],
         ["dirichlet-process", "--n", 10, "--strength", 1, "--epsilon", 1],
         ["dirichlet-process", "--n", 10, "--strength", 1, "--records", 3],
         ["dirichlet-process", "--n", 10, "--strength", 1, "--records", 3, "--epsilon", 1, "--delta", 0.1],

@@ -32,9 +32,9 @@ def dm_law(counts, alphas, m):
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 4])
 @pytest.mark.parametrize("alpha", [F(1, 3), F(1), F(5, 2)])
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_dirichlet_multinomial_profile_is_the_enumerated_supremum(cells, alpha, m):
-    for n in range(1, 6 if cells < 4 else 4):
+    for n in range(1, 7 if cells < 4 else 5):
         for ratio in RATIOS:
             exact = max(
                 (
@@ -65,7 +65,7 @@ def py_law(counts, strength, discount, m):
     return pitman_yor_law(dict(enumerate(counts)), strength=strength, discount=discount, m=m)
 
 
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     ("discount", "strength"),
     [
@@ -79,7 +79,7 @@ def py_law(counts, strength, discount, m):
     ],
 )
 def test_open_domain_profile_is_the_enumerated_supremum(discount, strength, m):
-    for n in range(1, 6):
+    for n in range(1, 7):
         if discount == 0:
             profile = DirichletProcessProfile(n=n, records=m, strength=float(strength))
         else:

@@ -114,3 +114,23 @@ def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
     assert ledger.entries()[0].status == "released"
     with pytest.raises(BudgetExceeded):
         privurn.release(np.arange(100) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l")
+
+
+def test_both_figures_of_what_was_spent(tmp_path):
+    import numpy as np
+
+    from privurn.spending import spending
+
+    ledger = Ledger.create(tmp_path / "l", epsilon=10.0, delta=1e-3)
+    assert spending(ledger).tight_epsilon is None
+    for _ in range(6):
+        privurn.release(np.arange(4000) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=ledger)
+    spent = spending(ledger)
+    assert spent.epsilon == pytest.approx(3.0)
+    assert spent.delta == pytest.approx(6e-6)
+    assert 0.5 < spent.tight_epsilon < 1.6  # about the square root of the number of releases
+    ledger.debit(cost(0.5, 1e-6))  # parameters unknown: only the point that was paid
+    assert spent.tight_epsilon < spending(ledger).tight_epsilon < spent.tight_epsilon + 0.5
+    pure = Ledger.create(tmp_path / "p", epsilon=1.0)
+    pure.debit(cost(0.25))
+    assert spending(pure).tight_epsilon == 0.25

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -253,3 +254,34 @@ def test_label_discovery_meets_its_share():
         assert got.delta <= delta
         # the continuous rule of thumb: 1 + (2/eps) ln(1/(2 delta)), within rounding and the discrete law
         assert step.threshold == pytest.approx(1 + 2 / epsilon * math.log(1 / (2 * delta)), rel=0.2, abs=3)
+
+
+def test_a_secret_number_of_records(tmp_path):
+    from privurn.privacy.ledger import Ledger
+
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=2.0, delta=1e-5, neighbouring="add-remove")
+    arguments = {"domain": GRID, "column": "pay", "epsilon": 1, "delta": 1e-6, "neighbouring": "add-remove"}
+    out = privurn.release(PAY, n_records=2000, ledger=ledger, **arguments).save(tmp_path / "out")
+    assert len(out.data) == 2000
+    assert out.certificate["n"] is None
+    assert out.certificate["neighbouring"] == "add-remove"
+    assert not re.search(r"\b8000\b", out.certificate.to_json())
+    assert privurn.verify(tmp_path / "out").valid, privurn.verify(tmp_path / "out").reasons
+    with pytest.raises(ModelError, match="secret"):
+        privurn.release(PAY, **arguments)
+    with pytest.raises(CalibrationError) as caught:
+        privurn.release(PAY, n_records=2000, alpha=2, **arguments)
+    assert len(caught.value.alternatives) == 3
+    with pytest.raises(DomainError, match="open labels"):
+        privurn.release(PAY, n_records=10, **{**arguments, "domain": privurn.OpenLabels(), "column": "town"})
+    with pytest.raises(ModelError, match="secret"):
+        privurn.release(PAY, n_records=10, mechanism="dirichlet-process", **arguments)
+    with pytest.raises(privurn.errors.LedgerError, match="add-remove neighbours"):
+        privurn.release(PAY, domain=GRID, column="pay", epsilon=0.1, delta=1e-6, ledger=ledger)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_secret_number_of_records_is_not_complained_about(n):
+    frame = pl.DataFrame({"x": [1] * n}, schema={"x": pl.Int64})
+    out = privurn.release(frame, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-6, neighbouring="add-remove", n_records=50)
+    assert len(out.data) == 50

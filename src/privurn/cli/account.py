@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import print_json, print_text
-from privurn.cli.parsing import records_number, whole_number
-from privurn.cli.release import Json
+from privurn.cli.parsing import parse_neighbouring, records_number, whole_number
+from privurn.cli.release import Json, NeighbouringOption
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -79,30 +79,37 @@ def pitman_yor(
 
 @app.command("dirichlet-multinomial", epilog=EXAMPLES)
 def dirichlet_multinomial(
-    n: N,
     cells: Annotated[str, typer.Option("--cells", help="Number of cells of the public domain.")],
+    n: Annotated[str | None, typer.Option("--n", help="Number of confidential records (not with add-remove).")] = None,
     alpha: Annotated[float | None, typer.Option("--alpha", help="Prior records in each cell.")] = None,
     records: Annotated[str | None, typer.Option("--records", help="Number of released records, or unlimited.")] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     solve: Solve = None,
+    neighbouring: NeighbouringOption = "replace-one",
     json: Json = False,
 ) -> None:
     """Urn on a public domain."""
+    from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
     from privurn.privacy.calibration import smallest_alpha
     from privurn.privacy.urn_accounting import DirichletMultinomialProfile
 
-    given: dict[str, Any] = {"n": whole_number(n), "cells": whole_number(cells)}
+    secret = parse_neighbouring(neighbouring) == "add-remove"
+    if secret != (n is None):
+        raise FormatError("n is given exactly when it is public.", hint="--n N, or --neighbouring add-remove without it")
+    given: dict[str, Any] = {} if n is None else {"n": whole_number(n)}
+    given["cells"] = whole_number(cells)
     _only(solve, "records", "alpha")
     if (alpha is None) != (solve == "alpha"):
         raise FormatError("alpha is either given or solved for.", hint="--alpha A, or --epsilon E --delta D --solve alpha")
     m = _records(records, solve, unlimited=True)
     if solve == "alpha":
         both = _both(epsilon, delta)
-        answer = smallest_alpha(**given, records=m, **both)
-        _print("dirichlet-multinomial", {**given, "alpha": answer, "records": m, **both}, json=json)
+        answer = (smallest_alpha_add_remove if secret else smallest_alpha)(**given, records=m, **both)
+        _print("dirichlet-multinomial", {**given, "alpha": answer, "records": m, **both}, neighbouring, json=json)
         return
-    profile = DirichletMultinomialProfile(**given, alpha=float(alpha or 0.0), records=m)
+    build = AddRemoveDirichletMultinomialProfile if secret else DirichletMultinomialProfile
+    profile = build(**given, alpha=float(alpha or 0.0), records=m)
     _answer("dirichlet-multinomial", {**given, "alpha": alpha}, profile, m, epsilon, delta, solve, json=json)
 
 
@@ -137,13 +144,12 @@ def _answer(
     *,
     json: bool,
 ) -> None:
-    from privurn.privacy.calibration import largest_records
     from privurn.privacy.certificate import finite_or_none
     from privurn.privacy.profile import check_delta
 
     if solve == "records":
         both = _both(epsilon, delta)
-        _print(model, {**given, "records": largest_records(profile, **both), **both}, json=json)
+        _print(model, {**given, "records": _most_records(profile, both), **both}, profile.neighbouring, json=json)
         return
     if (epsilon is None) == (delta is None):
         raise FormatError(
@@ -154,7 +160,16 @@ def _answer(
         result = {"epsilon": epsilon, "delta": profile.delta(_not_negative(epsilon))}
     else:
         result = {"epsilon": finite_or_none(profile.epsilon(check_delta(delta or 0.0))), "delta": delta}
-    _print(model, {**given, "records": records, **result}, json=json)
+    _print(model, {**given, "records": records, **result}, profile.neighbouring, json=json)
+
+
+def _most_records(profile: "PrivacyProfile", both: dict[str, float]) -> Any:
+    from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, largest_records_add_remove
+    from privurn.privacy.calibration import largest_records
+
+    if isinstance(profile, AddRemoveDirichletMultinomialProfile):
+        return largest_records_add_remove(cells=profile.cells, alpha=profile.alpha, **both)
+    return largest_records(profile, **both)
 
 
 def _not_negative(epsilon: float) -> float:
@@ -163,8 +178,8 @@ def _not_negative(epsilon: float) -> float:
     return epsilon
 
 
-def _print(model: str, result: dict[str, Any], *, json: bool) -> None:
-    data = {"model": model, "neighbouring": "replace-one", **result}
+def _print(model: str, result: dict[str, Any], neighbouring: str, *, json: bool) -> None:
+    data = {"model": model, "neighbouring": neighbouring, **result}
     if json:
         print_json(data)
         return

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from privurn.cli.console import print_json, print_table, print_text
-from privurn.cli.release import Json
+from privurn.cli.console import print_json, print_table, print_text, stages
+from privurn.cli.parsing import parse_neighbouring
+from privurn.cli.release import Json, NeighbouringOption
 
 EXAMPLES = """Examples:
 
@@ -29,13 +30,22 @@ def init(
     delta: Annotated[float | None, typer.Option(help="Total delta.")] = None,
     rho: Annotated[float | None, typer.Option(help="Total zCDP rho, in place of epsilon and delta.")] = None,
     contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    neighbouring: NeighbouringOption = "replace-one",
     name: Annotated[str, typer.Option(help="What the data set is called.")] = "",
     json: Json = False,
 ) -> None:
     """Create a ledger. Its budget cannot be changed afterwards."""
     from privurn.privacy.ledger import Ledger
 
-    ledger = Ledger.create(path, epsilon=epsilon, delta=delta, rho=rho, contributions=contributions, name=name)
+    ledger = Ledger.create(
+        path,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        contributions=contributions,
+        neighbouring=parse_neighbouring(neighbouring),
+        name=name,
+    )
     if json:
         print_json({"path": str(path), "id": ledger.meta["id"], "budget": ledger.budget()})
         return
@@ -49,13 +59,23 @@ def show(path: PathArgument, json: Json = False) -> None:
     from dataclasses import asdict
 
     from privurn.privacy.ledger import Ledger
+    from privurn.spending import spending
 
     ledger = Ledger(path)
     entries = ledger.entries()
+    with stages(quiet=json) as progress:
+        progress("Composing what was spent")
+        spent = spending(ledger)
     if json:
         data = {"path": str(path), "id": ledger.meta["id"], "contributions": ledger.contributions}
         print_json(
-            {**data, "budget": ledger.budget(), "remaining": ledger.remaining(), "entries": [asdict(e) for e in entries]}
+            {
+                **data,
+                "budget": ledger.budget(),
+                "remaining": ledger.remaining(),
+                "spent": asdict(spent),
+                "entries": [asdict(e) for e in entries],
+            }
         )
         return
     rows = [
@@ -66,3 +86,8 @@ def show(path: PathArgument, json: Json = False) -> None:
     remaining = ledger.remaining()
     for key, value in ledger.budget().items():
         print_text(f"{key}: {remaining[key]:g} of {value:g} left")
+    if spent.tight_epsilon is not None:
+        print_text(
+            f"Spent so far, added up (what is enforced): epsilon = {spent.epsilon:.4g}, delta = {spent.delta:.4g}. "
+            f"Had all of it been planned beforehand: epsilon = {spent.tight_epsilon:.4g} at that delta."
+        )

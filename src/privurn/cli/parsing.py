@@ -9,6 +9,7 @@ from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.domain import AnyDomain, ColumnDomain
+    from privurn.privacy.profile import Neighbouring
 
 
 def whole_number(text: str) -> int:
@@ -108,3 +109,12 @@ def parse_domain(
 
 def _has_name(text: str) -> bool:
     return "=" in text
+
+
+def parse_neighbouring(text: str) -> Neighbouring:
+    """One of the two relations."""
+    if text == "add-remove":
+        return "add-remove"
+    if text == "replace-one":
+        return "replace-one"
+    raise FormatError(f"the neighbouring relation {text!r} is not known.", hint="replace-one or add-remove")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_text, stages
-from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.parsing import parse_domain, parse_neighbouring, whole_number
 from privurn.errors import FormatError
 
 EXAMPLES = """Examples:
@@ -38,6 +38,12 @@ Outside = Annotated[
 Nulls = Annotated[str, typer.Option(help="Missing values: error (declared absent) or cell (a cell of their own).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy loss of one replaced record.")]
 Delta = Annotated[float, typer.Option("--delta", help="Allowed failure probability; 0 asks for pure epsilon-DP.")]
+NeighbouringOption = Annotated[
+    str,
+    typer.Option(
+        "--neighbouring", help="replace-one (n is public) or add-remove (n is secret; public domains, give --records)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
@@ -69,6 +75,7 @@ def release(
     ] = False,
     discovery_share: Annotated[float, typer.Option(help="Part of the budget that naming open labels spends.")] = 0.5,
     contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    neighbouring: NeighbouringOption = "replace-one",
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
     ] = None,
@@ -115,6 +122,7 @@ def release(
             old_values_only=old_values_only,
             discovery_share=discovery_share,
             contributions=contributions,
+            neighbouring=parse_neighbouring(neighbouring),
             ledger=account,
             entropy=entropy,
             progress=progress,

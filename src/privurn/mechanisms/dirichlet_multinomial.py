@@ -15,6 +15,7 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import guided
+from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile
 
@@ -23,10 +24,11 @@ from privurn.privacy.urn_accounting import DirichletMultinomialProfile
 class DirichletMultinomial(Mechanism):
     """`records` records from the urn of `n` records over `cells` cells with `alpha` prior records in each.
 
-    `alpha` is one rational for all cells or one for each cell (a public discrete prior).
+    `alpha` is one rational for all cells or one for each cell (a public discrete prior). n = None keeps the number of
+    confidential records secret: neighbours then differ by one added or removed record instead of a replaced one.
     """
 
-    n: int
+    n: int | None
     cells: int
     alpha: Fraction | tuple[Fraction, ...]
     records: int
@@ -46,8 +48,13 @@ class DirichletMultinomial(Mechanism):
         return "dirichlet-multinomial"
 
     @property
-    def profile(self) -> DirichletMultinomialProfile:
+    def profile(self) -> DirichletMultinomialProfile | AddRemoveDirichletMultinomialProfile:
         """Exact global profile."""
+        if self.n is None:
+            alpha = self.alpha if isinstance(self.alpha, Fraction) else min(self.alpha)
+            return AddRemoveDirichletMultinomialProfile(
+                cells=self.cells, alpha=below(alpha), records=self.records, prior_total=below(self.prior_total)
+            )
         if isinstance(self.alpha, Fraction):
             return DirichletMultinomialProfile(n=self.n, cells=self.cells, alpha=below(self.alpha), records=self.records)
         smallest = sorted(self.alpha)[:2]
@@ -68,12 +75,18 @@ class DirichletMultinomial(Mechanism):
     @property
     def prior_weight(self) -> float:
         """Share of the prior in the released distribution: how far it is shrunk towards the prior."""
-        return float(self.prior_total / (self.prior_total + self.n))
+        return float(self.prior_total / (self.prior_total + self._public_n))
 
     @property
     def effective_sample_size(self) -> float:
         """Records of a plain random sample that would tell as much after debiasing: (n/A)^2 m (A+1)/(A+m), A = n + prior."""
-        return effective_sample_size(n=self.n, prior_total=float(self.prior_total), records=self.records)
+        return effective_sample_size(n=self._public_n, prior_total=float(self.prior_total), records=self.records)
+
+    @property
+    def _public_n(self) -> int:
+        if self.n is None:
+            raise ModelError("this needs the number of confidential records, which is secret here.")
+        return self.n
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact draws: slot integers from `entropy`, cells from the urn kernel, then a uniform shuffle."""
@@ -91,7 +104,8 @@ class DirichletMultinomial(Mechanism):
         """The urn in whole slots: q for each record, q alpha for each cell's prior."""
         if isinstance(self.alpha, Fraction):
             q, cell = self.alpha.denominator, self.alpha.numerator
-            return Slots(q, cell * self.cells, cell, np.cumsum(counts.counts * q), counts.values.astype(np.int64))
+            held, cells = (counts.counts * q, counts.values) if counts.n else (np.zeros(1, np.int64), np.zeros(1, np.int64))
+            return Slots(q, cell * self.cells, cell, np.cumsum(held), cells.astype(np.int64))
         q = lcm(*(each.denominator for each in self.alpha))
         masses = np.array([int(each * q) for each in self.alpha], np.int64) + q * counts.dense(self.cells)
         return Slots(q, 0, 1, np.cumsum(masses), np.arange(self.cells))
@@ -111,7 +125,8 @@ class DirichletMultinomial(Mechanism):
         """Inverse of `parameters`."""
         alpha = data["alpha"]
         exact = tuple(Fraction(each) for each in alpha) if isinstance(alpha, list) else Fraction(alpha)
-        return cls(n=int(data["n"]), cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
+        n = None if data["n"] is None else int(data["n"])
+        return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ class Mechanism(ABC):
     for its profile, and an enumeration in tests/exact.
     """
 
-    n: int
-    """Public number of confidential records the guarantee was computed for."""
+    n: int | None
+    """Public number of confidential records the guarantee was computed for; None where it is secret (add/remove)."""
     records: int
     """Number of records drawn."""
 
@@ -43,8 +43,8 @@ class Mechanism(ABC):
         """Everything that fixes the law of the output, as plain data: `from_parameters` gives the same mechanism back."""
 
     def check(self, counts: CountTable) -> None:
-        """The guarantee was computed for a public number of records: the data must have that many."""
-        if counts.n != self.n:
+        """Where the guarantee was computed for a public number of records, the data must have that many."""
+        if self.n is not None and counts.n != self.n:
             raise ModelError("the mechanism was planned for another number of records than the data hold.")
 
 

@@ -152,12 +152,14 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
             },
             "dp_flavor": {
                 "name": "Pure DP" if pure else "Approximate DP",
-                "input_metric": "change-one distance (replace one record, number of records public)",
+                "input_metric": "symmetric distance (add or remove records)"
+                if data["n"] is None
+                else "change-one distance (replace one record, number of records public)",
                 "bound_on_input_distance": unit["contributions"],
                 "output_measure": "max divergence" if pure else "smoothed max divergence",
                 "bound_on_output_distance": target,
                 "data_domain": json.dumps(data["domain"], ensure_ascii=False),
-                "unprotected_quantities": f"number of confidential records (n = {data['n']})",
+                "unprotected_quantities": "none" if data["n"] is None else f"number of confidential records (n = {data['n']})",
             },
             "privacy_loss": {
                 "privacy_unit": unit["unit"],

@@ -5,8 +5,9 @@ leak it. Amounts are added as exact decimals (ten times 0.1 is 1). Composition i
 add. That is a valid filter even when later releases are chosen after seeing earlier ones.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from privurn.errors import BudgetExceeded, LedgerError
-from privurn.privacy.profile import Guarantee, check_delta, check_epsilon
+from privurn.privacy.profile import Guarantee, Neighbouring, check_delta, check_epsilon
 
 SCHEMA = "privurn-ledger/1"
 WAIT_SECONDS = 60.0
@@ -29,6 +30,8 @@ class Spent:
     guarantee: Guarantee
     rho: float | None
     description: str
+    parameters: Mapping[str, Any] | None = None
+    """Parameters of the mechanism called `description`, where they are known before it runs: for tighter figures later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class Entry:
     delta: str
     rho: str | None
     description: str
+    parameters: str | None
     output: str | None
 
 
@@ -69,6 +73,7 @@ class Ledger:
         rho: float | None = None,
         name: str = "",
         contributions: int = 1,
+        neighbouring: Neighbouring = "replace-one",
     ) -> "Ledger":
         """Make a new ledger with a budget of (epsilon, delta) or of rho, for units of up to `contributions` records."""
         path = Path(path)
@@ -91,7 +96,7 @@ class Ledger:
             "epsilon": "" if epsilon is None else repr(float(epsilon)),
             "delta": "" if epsilon is None else repr(float(delta or 0.0)),
             "rho": "" if rho is None else repr(float(rho)),
-            "neighbouring": "replace-one",
+            "neighbouring": neighbouring,
             "contributions": str(contributions),
         }
         partial = path.with_name(f".{path.name}.{uuid4().hex}")
@@ -143,19 +148,24 @@ class Ledger:
                 hint=f"Release with contributions={self.contributions} (--contributions {self.contributions})",
             )
         if spent.guarantee.neighbouring != self.meta["neighbouring"]:
-            raise LedgerError("the ledger and the release mean different neighbours.")
+            raise LedgerError(
+                f"this ledger counts {self.meta['neighbouring']} neighbours, the release {spent.guarantee.neighbouring}.",
+                hint=f"Release with neighbouring={self.meta['neighbouring']!r}, or keep another ledger",
+            )
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")  # one writer at a time: nobody reads a balance that is about to change
             try:
                 self._refuse_overspending(connection, spent)
                 cursor = connection.execute(
-                    "INSERT INTO entries (created, status, epsilon, delta, rho, description) VALUES (?, 'debited', ?, ?, ?, ?)",
+                    "INSERT INTO entries (created, status, epsilon, delta, rho, description, parameters) "
+                    "VALUES (?, 'debited', ?, ?, ?, ?, ?)",
                     (
                         _now(),
                         repr(spent.guarantee.epsilon),
                         repr(spent.guarantee.delta),
                         None if spent.rho is None else repr(spent.rho),
                         spent.description,
+                        None if spent.parameters is None else json.dumps(spent.parameters),
                     ),
                 )
                 number = int(cursor.lastrowid or 0)
@@ -204,7 +214,7 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        columns = "number, created, status, epsilon, delta, rho, description, output"
+        columns = "number, created, status, epsilon, delta, rho, description, parameters, output"
         names = columns.split(", ")
         with self._open() as connection:
             rows = connection.execute(f"SELECT {columns} FROM entries ORDER BY number").fetchall()
@@ -227,6 +237,7 @@ CREATE TABLE entries (
     delta TEXT NOT NULL,
     rho TEXT,
     description TEXT NOT NULL,
+    parameters TEXT,
     output TEXT
 );
 """

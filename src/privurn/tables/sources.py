@@ -1,0 +1,165 @@
+"""Open any supported table as a DuckDB view, with the types of its columns."""
+
+import glob
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import DomainError, FormatError
+
+READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """An opened table: a DuckDB connection with the data registered as `t`, the frame kind it came in, and its columns."""
+
+    connection: Any
+    kind: str
+    types: Mapping[str, str]
+    untyped: frozenset[str] = field(default_factory=frozenset)
+    """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
+
+    def check_columns(self, columns: list[str]) -> None:
+        """Every column asked for is there."""
+        for name in columns:
+            if name not in self.types:
+                known = ", ".join(repr(each) for each in list(self.types)[:20])
+                raise DomainError(f"there is no column {name!r}.", hint=f"The table has {known}")
+
+
+def text_literal(value: str) -> str:
+    """A string as an SQL literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def frame_kind(data: Any) -> str:
+    """Which family a table belongs to: "path", "pandas", "polars", "arrow", "numpy" or "duckdb"."""
+    if isinstance(data, (str, Path)):
+        return "path"
+    module, name = type(data).__module__.split(".")[0], type(data).__name__
+    if module in ("pandas", "polars") and name in ("DataFrame", "Series", "LazyFrame"):
+        return module
+    if module == "pyarrow" and name in ("Table", "RecordBatch"):
+        return "arrow"
+    if isinstance(data, np.ndarray):
+        return "numpy"
+    if name == "DuckDBPyRelation":
+        return "duckdb"
+    raise FormatError(
+        f"cannot read a table from {module}.{name}.",
+        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a NumPy array or a DuckDB relation",
+    )
+
+
+@contextmanager
+def open_table(data: Any) -> Iterator[Source]:
+    """Open any supported table; closes the connection, and replaces errors that could quote a record."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config={"allow_community_extensions": False})
+    connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
+    connection.execute("SET enable_progress_bar = false")
+    try:
+        yield _register(connection, data, frame_kind(data))
+    except duckdb.Error as error:
+        raise _without_content(error) from None
+    finally:
+        with suppress(duckdb.Error):
+            connection.close()
+
+
+def _without_content(error: Exception) -> FormatError:
+    """DuckDB's complaint without the record it quotes."""
+    text = str(error).lower()
+    if "utf" in text or "unicode" in text or "encod" in text:
+        return FormatError(
+            "the file is not valid UTF-8.", hint="Convert it first, for example: iconv -f latin1 -t utf-8 IN > OUT"
+        )
+    return FormatError(
+        f"the table cannot be read ({type(error).__name__}).",
+        hint="Check that the file is complete CSV or Parquet; details are withheld because they could quote a record",
+    )
+
+
+def _register(connection: Any, data: Any, kind: str) -> Source:
+    untyped: frozenset[str] = frozenset()
+    if kind == "path":
+        untyped = _register_path(connection, str(data))
+    else:
+        frame, untyped = _frame(data, kind)
+        connection.register("t", frame)
+    types = {name: str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE SELECT * FROM t").fetchall()}
+    return Source(connection, kind, types, frozenset(types) if untyped == {"*"} else untyped)
+
+
+def _register_path(connection: Any, path: str) -> frozenset[str]:
+    files = sorted(glob.glob(path)) if glob.has_magic(path) and not Path(path).exists() else [path]
+    if not files or not all(Path(each).is_file() for each in files):
+        raise FormatError(f"there is no file {path!r}.", hint="Give a CSV or Parquet file, or a glob such as 'data/*.parquet'")
+    reader = READERS.get(Path(files[0]).suffix.lower())
+    listed = "[" + ", ".join(text_literal(each) for each in files) + "]"
+    if reader == "parquet":
+        connection.execute(f"CREATE VIEW t AS SELECT * FROM read_parquet({listed}, union_by_name = true)")
+        return frozenset()
+    if reader == "csv":
+        if all(Path(each).stat().st_size == 0 for each in files):
+            raise DomainError("the table is empty.")
+        connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, header = true, all_varchar = true)")
+        return frozenset({"*"})
+    raise FormatError(
+        f"the kind of file {path!r} is not known.", hint="Names must end in .csv, .csv.gz, .tsv, .txt, .parquet or .pq"
+    )
+
+
+def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
+    """Something DuckDB can scan, and its untyped columns."""
+    import pyarrow as pa
+
+    if kind == "pandas":
+        frame = data.to_frame(name=data.name or "value") if type(data).__name__ == "Series" else data
+        columns, untyped = {}, set()
+        for name in frame.columns:
+            column = frame[name]
+            if column.dtype == object:
+                untyped.add(str(name))
+                columns[str(name)] = pa.array([None if _missing(value) else str(value) for value in column], pa.string())
+            else:  # NaN of a float column stays a number that is not one; only true nulls are null
+                columns[str(name)] = pa.array(column.to_numpy()) if isinstance(column.dtype, np.dtype) else pa.array(column)
+        return pa.table(columns), frozenset(untyped)
+    if kind == "polars":
+        frame = data.collect() if type(data).__name__ == "LazyFrame" else data
+        frame = frame.to_frame(frame.name or "value") if type(frame).__name__ == "Series" else frame
+        return frame.to_arrow(), frozenset()
+    if kind == "numpy":
+        return _numpy_table(data)
+    if kind == "duckdb":
+        return data.to_arrow_reader(1_000_000), frozenset()
+    return pa.table(data) if type(data).__name__ == "RecordBatch" else data, frozenset()
+
+
+def _missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _numpy_table(data: NDArray[Any]) -> tuple[Any, frozenset[str]]:
+    import pyarrow as pa
+
+    if data.ndim not in (1, 2):
+        raise FormatError("a NumPy array must have one or two dimensions.")
+    columns = {"value": data} if data.ndim == 1 else {f"column_{i}": data[:, i] for i in range(data.shape[1])}
+    if data.dtype.names:
+        columns = {name: data[name] for name in data.dtype.names}
+    arrays, untyped = {}, set()
+    for name, column in columns.items():
+        if column.dtype == object:
+            untyped.add(name)
+            arrays[name] = pa.array([None if _missing(value) else str(value) for value in column], pa.string())
+        else:
+            arrays[name] = pa.array(column.astype(str) if column.dtype.kind == "U" else column)
+    return pa.table(arrays), frozenset(untyped)
