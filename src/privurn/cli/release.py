@@ -141,6 +141,8 @@ def _ledger_path(file: str, ledger: Path | None, no_ledger: bool) -> Path | None
 
 
 def _report(made: Any, output: Path, *, json: bool) -> None:
+    from privurn.domain import domain_from_json
+
     certificate = made.certificate
     paths = {
         "folder": str(output),
@@ -157,6 +159,8 @@ def _report(made: Any, output: Path, *, json: bool) -> None:
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
     )
+    if certificate["domain"]["kind"] == "joint":
+        print_text(f"Domain:    {domain_from_json(certificate['domain']).describe()}.")
     for remark in made.remarks:
         print_text(f"Note: {remark}")
     if not certificate["private"]:

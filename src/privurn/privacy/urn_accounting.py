@@ -1,7 +1,7 @@
 """Exact global profiles of the urns: what m records drawn from a posterior-predictive urn cost, whatever the data.
 
-Each profile is frozen data whose docstring is its whole contract. Proofs: docs/proofs/tight-divergence.md and
-docs/proofs/global-profiles.md; enumeration: tests/exact/test_profiles.py.
+Each profile is frozen data whose docstring is its whole contract. Proofs: docs/proofs/tight-divergence.md, monotonicity.md
+and global-profiles.md; enumeration: tests/exact/test_profiles.py.
 """
 
 import heapq
@@ -39,6 +39,7 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
 
     With q = E a/(b + E a) and Ibar the upper regularised incomplete beta function it is Ibar_q(a+1, b) - E Ibar_q(a, b+1).
     Both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b).
+    Proof: docs/proofs/unlimited-records.md.
     """
     from scipy.special import betaincc
 
@@ -91,7 +92,7 @@ class DirichletProcessProfile(PrivacyProfile):
     """m records from the urn of a Dirichlet process (strength theta, non-atomic base measure) after n records.
 
     delta(epsilon) = m / (theta + n + m - 1) for every epsilon >= 0: the chance that a record nobody else shares is
-    copied. For an atomic base measure the same number is an upper bound (post-processing).
+    copied (docs/proofs/floor.md). For an atomic base measure the same number is an upper bound (post-processing).
     """
 
     n: int
@@ -118,7 +119,8 @@ class PitmanYorProfile(PrivacyProfile):
     """m records from the urn of a Pitman-Yor process (discount sigma in (0, 1), strength theta > -sigma, non-atomic base).
 
     The maximum of phi, D_oo at the two smallest masses, and D_on, D_no at (1 - sigma, two values) and at
-    (n - 1 - sigma, one value). Never above m/(theta + n + m - 1), the total-variation bound at epsilon = 0.
+    (n - 1 - sigma, one value). Never above m/(theta + n + m - 1) (docs/proofs/total-variation.md), never below phi
+    (docs/proofs/floor.md).
     """
 
     n: int
