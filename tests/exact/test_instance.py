@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from urn_laws import dirichlet_multinomial_law, hockey_stick
 from urn_laws import pitman_yor_law as sequence_law
 
-from privurn._kernels.exceedance import new_to_old_sums, old_to_new_sums, tail_weights
-from privurn._kernels.new_values import one_fresh_divergence
 from privurn.counts import CountTable
 from privurn.errors import ModelError, NotCertifiable
 from privurn.privacy import instance_papers as papers
@@ -181,22 +179,6 @@ def test_counts_carry_all_that_a_released_sequence_tells():
     for x, y in neighbours((2, 1, 0), fresh=False):
         p, q = (dirichlet_multinomial_law(each, alphas=(ALPHAS[0],) * 3, m=m) for each in (x, y))
         assert hockey_stick(p, q, E) == hockey_stick(cell_law(x, m, ALPHAS[0]), cell_law(y, m, ALPHAS[0]), E)
-
-
-@pytest.mark.parametrize(
-    ("mass", "new_mass", "total", "sigma"), [(0.5, 8.0, 60.0, 0.5), (11.2, 3.0, 90.0, 0.8), (0.8, 40.0, 500.0, 0.2)]
-)
-def test_both_routes_to_the_law_of_new_values_agree(mass, new_mass, total, sigma):
-    """The chain over new records only (here) and the chain over all records (the global profile's)."""
-    m = 400.0
-    for epsilon in (0.01, 0.2, 0.9):
-        E = math.exp(epsilon)
-        start, weights = tail_weights(m, mass + 1.0, total - mass, math.floor(mass * math.expm1(epsilon)))
-        _, old_to_new = old_to_new_sums(start, weights, m, mass, new_mass, total, sigma, E)
-        _, new_to_old = new_to_old_sums(m, mass, new_mass, total, sigma, E)
-        long = [one_fresh_divergence(mass, new_mass, total, sigma, int(m), epsilon, old_first) for old_first in (True, False)]
-        assert old_to_new == pytest.approx(long[0], rel=1e-11, abs=1e-35)
-        assert new_to_old == pytest.approx(long[1], rel=1e-11, abs=1e-35)
 
 
 @pytest.mark.parametrize("wrong", ["mass off by one", "one record more", "strength", "one direction only", "discount"])

@@ -5,7 +5,7 @@ from mpmath import beta, binomial, exp, log, loggamma, mp, mpf, quad, sqrt
 
 from privurn._kernels.new_values import release_probability
 from privurn._kernels.old_values import log_gamma_step, old_old_divergence
-from privurn.privacy.urn_accounting import delta_unlimited, old_old
+from privurn.privacy.divergences import delta_unlimited, old_old
 
 mp.dps = 50
 

@@ -7,13 +7,12 @@ from functools import cache
 import pytest
 from urn_laws import dirichlet_multinomial_law, hockey_stick, neighbours, pitman_yor_law
 
+from privurn.privacy.divergences import delta_unlimited, old_old
 from privurn.privacy.urn_accounting import (
     UNLIMITED,
     DirichletMultinomialProfile,
     DirichletProcessProfile,
     PitmanYorProfile,
-    delta_unlimited,
-    old_old,
 )
 
 F = Fraction

@@ -9,7 +9,7 @@ Symbols:
 
 Given L = l, K is the number of blocks of a fresh urn of strength nu after l records (the chain with tau = nu), so the chain
 needs to run over l only, not over all M records: with nu much smaller than tau that is far fewer steps. Probabilities below
-DROPPED are left out; all terms are positive.
+beta_binomial.DROPPED are left out; all terms are positive.
 """
 
 import math
@@ -17,20 +17,8 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.new_values import beta_binomial_weights
+from privurn._kernels.beta_binomial import beta_binomial_window, trimmed
 from privurn._kernels.old_values import log_gamma_step
-
-DROPPED = 1e-45
-
-
-@compiled
-def trimmed(now, lo, hi):
-    """Range of states without the negligible ends."""
-    while hi > lo and now[hi] < DROPPED:
-        hi -= 1
-    while lo < hi and now[lo] < DROPPED:
-        lo += 1
-    return lo, hi
 
 
 @compiled
@@ -50,33 +38,6 @@ def update_chain(now, after, levels, lo, hi, nu, tau, steps):
     for i in range(out.shape[0]):
         out[i] = (same[i] * (rest - level[i]) + one_less[i] * (nu + level_before[i])) * scale
     after[hi + 1] = now[hi] * (nu + levels[hi]) * scale
-
-
-@compiled
-def beta_binomial_window(m, A, B):
-    """(start, weights): beta-binomial(m, A, B) probabilities, the ends below DROPPED left out."""
-    if B < 1.0:
-        weights = beta_binomial_weights(m, A, B)
-        lo, hi = trimmed(weights, 0, m)
-        return lo, weights[lo : hi + 1]
-    mode = 0 if A <= 1.0 or A + B <= 2.0 else int(min(m, (m + 1.0) * (A - 1.0) / (A + B - 2.0)))
-    lo = mode
-    weight = 1.0
-    while lo > 0 and weight > DROPPED:
-        weight *= lo / (m - lo + 1.0) * (B + m - lo) / (A + lo - 1.0)
-        lo -= 1
-    hi = mode
-    weight = 1.0
-    while hi < m and weight > DROPPED:
-        weight *= (m - hi) / (hi + 1.0) * (A + hi) / (B + m - hi - 1.0)
-        hi += 1
-    weights = np.empty(hi - lo + 1)
-    weights[mode - lo] = 1.0
-    for i in range(mode, hi):
-        weights[i + 1 - lo] = weights[i - lo] * ((m - i) / (i + 1.0) * (A + i) / (B + m - i - 1.0))
-    for i in range(mode, lo, -1):
-        weights[i - 1 - lo] = weights[i - lo] * (i / (m - i + 1.0) * (B + m - i) / (A + i - 1.0))
-    return lo, weights / weights.sum()
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Divergences in which one of the two values is fresh (never seen in the common records): D_on and D_no.
+"""Divergences in which one of the two values is fresh (never seen in the common records): D_on, D_no and phi.
 
 The proof is on docs/proofs/tight-divergence.md. Symbols:
 
@@ -6,10 +6,9 @@ The proof is on docs/proofs/tight-divergence.md. Symbols:
     nu, tau  mass of "new" and total mass of the urn that the K chain lives in
     K        distinct new values among the released records, W = K sigma / new_mass
     S        released copies of the old value, of mass `mass` in the common urn
+    E        e^epsilon
 
-K after M + 1 steps follows from K after M steps by two positive terms, so nothing cancels; probabilities below
-NEGLIGIBLE_STATE are dropped, and the chain ends when the weight of what is left is below NEGLIGIBLE_WEIGHT. Both are
-invisible beside phi, which the global profile never falls below.
+Beside each divergence stands the probability that the likelihood ratio exceeds E, which is what the papers bound.
 """
 
 import math
@@ -17,10 +16,10 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.beta_binomial import beta_binomial_window, trimmed
+from privurn._kernels.discovery import distinct_law, update_chain
 from privurn._kernels.old_values import log_gamma_step
 
-NEGLIGIBLE_STATE = 1e-60
-NEGLIGIBLE_WEIGHT = 1e-40
 DIRECT_PRODUCT = 20_000
 
 
@@ -39,84 +38,60 @@ def release_probability(total, sigma, m):
 
 
 @compiled
-def beta_binomial_weights(m, a, b):
-    """Probabilities of 0..m under the beta-binomial(m, a, b) law, from the mode outwards."""
-    weights = np.zeros(m + 1)
-    if a <= 1.0:
-        mode = 0 if b > 1.0 or a < b else m
-    elif b <= 1.0:
-        mode = m
-    else:
-        mode = min(m, int((m + 1.0) * (a - 1.0) / (a + b - 2.0)))
-    weights[mode] = 1.0
-    for i in range(mode, m):
-        weights[i + 1] = weights[i] * ((m - i) / (i + 1.0) * (a + i) / (b + m - i - 1.0))
-    for i in range(mode, 0, -1):
-        weights[i - 1] = weights[i] * (i / (m - i + 1.0) * (b + m - i) / (a + i - 1.0))
-    return weights / weights.sum()
+def one_fresh_sums(start, weights, m, mass, new_mass, nu, tau, sigma, E, old_first):
+    """(exceedance, divergence) of old = 1 + S/mass against new = 1 + W, W = K sigma / new_mass, or of new against old.
 
-
-@compiled
-def extend_chain(now, after, lo, hi, nu, tau, sigma, steps):
-    """One step of the K chain after `steps` steps: probabilities of lo..hi in `now` -> lo..hi+1 in `after`."""
-    scale = 1.0 / (tau + steps)
-    after[lo] = now[lo] * (tau + steps - nu - lo * sigma) * scale
-    for k in range(lo + 1, hi + 1):
-        stay = (tau + steps - nu - k * sigma) * scale
-        grow = (nu + (k - 1) * sigma) * scale
-        after[k] = now[k] * stay + now[k - 1] * grow
-    after[hi + 1] = now[hi] * (nu + hi * sigma) * scale
-
-
-@compiled
-def one_fresh_divergence(mass, new_mass, total, sigma, m, epsilon, old_first):
-    """D_on (`old_first`: x holds one more copy of the old value, y a fresh one) or D_no without its phi and (1 - phi).
-
-    `mass` is that of the old value, `new_mass` theta' = theta + j_c sigma, `total` T = theta + n - 1.
+    With (p, q) = (old, new) when `old_first`, else (new, old): P(p > E q) and the mean of (1 - E q/p)_+. `weights` is the
+    law of S at start, start + 1, ...; K given S = s is the chain (nu, tau) after m - s steps.
     """
-    E = math.exp(epsilon)
-    if old_first:
-        weights = beta_binomial_weights(m, mass + 1.0, total - mass)
-        nu = new_mass
-        tau = total - mass
-    else:
-        weights = beta_binomial_weights(m, mass, total + sigma - mass)
-        nu = new_mass + sigma
-        tau = total + sigma - mass
-    now = np.zeros(m + 2)
-    after = np.zeros(m + 2)
-    now[0] = 1.0
-    lo = 0
-    hi = 0
+    found = 0.0
     divergence = 0.0
-    unseen = np.cumsum(weights)
-    for steps in range(m + 1):
+    n_weights = weights.shape[0]
+    if n_weights == 0:
+        return found, divergence
+    last_steps = int(m - start)
+    first_steps = last_steps - (n_weights - 1)
+    lo, hi, now = distinct_law(nu, tau, sigma, first_steps, n_weights)
+    after = np.zeros(now.shape[0])
+    levels = np.arange(now.shape[0]) * sigma
+    for steps in range(first_steps, last_steps + 1):
         s = m - steps
-        weight = weights[s]
         old = 1.0 + s / mass
-        if weight > 0.0:
-            inner = 0.0
-            if old_first:
-                for k in range(lo, hi + 1):
-                    gain = old - E * (1.0 + k * sigma / new_mass)
-                    if gain <= 0.0:
-                        break
-                    inner += now[k] * gain / old
-            else:
-                for k in range(hi, lo - 1, -1):
-                    new = 1.0 + k * sigma / new_mass
-                    gain = new - E * old
-                    if gain <= 0.0:
-                        break
-                    inner += now[k] * gain / new
-            divergence += weight * inner
-        if steps == m or unseen[s - 1] < NEGLIGIBLE_WEIGHT:
+        above = 0.0
+        gain = 0.0
+        if old_first:
+            for k in range(lo, hi + 1):
+                excess = old - E * (1.0 + k * sigma / new_mass)
+                if not excess > 0.0:
+                    break
+                above += now[k]
+                gain += now[k] * excess / old
+        else:
+            for k in range(hi, lo - 1, -1):
+                new = 1.0 + k * sigma / new_mass
+                excess = new - E * old
+                if not excess > 0.0:
+                    break
+                above += now[k]
+                gain += now[k] * excess / new
+        found += weights[int(s - start)] * above
+        divergence += weights[int(s - start)] * gain
+        if steps == last_steps:
             break
-        extend_chain(now, after, lo, hi, nu, tau, sigma, steps)
+        update_chain(now, after, levels, lo, hi, nu, tau, steps)
         now, after = after, now
-        hi += 1
-        while hi > lo and now[hi] < NEGLIGIBLE_STATE:
-            hi -= 1
-        while lo < hi and now[lo] < NEGLIGIBLE_STATE:
-            lo += 1
-    return divergence
+        lo, hi = trimmed(now, lo, hi + 1)
+    return found, divergence
+
+
+@compiled
+def old_to_new_sums(start, weights, m, mass, new_mass, total, sigma, E):
+    """(exceedance, D_on), with `weights` the law of S_l under x, beta-binomial(m, mass + 1, T - mass)."""
+    return one_fresh_sums(start, weights, m, mass, new_mass, new_mass, total - mass, sigma, E, True)
+
+
+@compiled
+def new_to_old_sums(m, mass, new_mass, total, sigma, E):
+    """(exceedance, D_no) given that the fresh record of x is not released: S_t ~ beta-binomial(m, mass, T + sigma - mass)."""
+    start, weights = beta_binomial_window(int(m), mass, total + sigma - mass)
+    return one_fresh_sums(float(start), weights, m, mass, new_mass, new_mass + sigma, total + sigma - mass, sigma, E, False)

@@ -10,17 +10,20 @@ chosen by looking at it voids the guarantee. Enumeration: tests/exact/test_insta
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from privurn.errors import ModelError
 from privurn.privacy import instance_papers as papers
 from privurn.privacy.confidential import Confidential, ConfidentialNumber
+from privurn.privacy.divergences import (
+    UNLIMITED,
+    Unlimited,
+    check_counts,
+    fresh_is_released,
+    new_to_old,
+    old_old,
+    old_to_new,
+)
 from privurn.privacy.multiplicities import Counts, Multiplicities
-from privurn.privacy.profile import LARGEST_EPSILON, ROUND_UP, check_delta, check_epsilon, smallest_admissible
-from privurn.privacy.urn_accounting import UNLIMITED, Unlimited, check_counts, old_old
-
-DROPPED = 1e-36
-"""More than all the probability that the law of the new values leaves out (1e-45 a state)."""
+from privurn.privacy.profile import LARGEST_EPSILON, check_delta, check_epsilon, smallest_admissible
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -145,8 +148,6 @@ class _PitmanYor:
     """The urn of a table under a non-atomic base measure."""
 
     def __init__(self, table: Multiplicities, *, records: int, strength: float, discount: float) -> None:
-        from privurn._kernels.new_values import release_probability
-
         check_counts(n=table.n, records=records)
         if not 0.0 <= discount < 1.0:
             raise ModelError("discount must lie in [0, 1).", hint="discount=0 is the Dirichlet process")
@@ -157,7 +158,7 @@ class _PitmanYor:
         self.strength = float(strength)
         self.discount = float(discount)
         self.total = self.strength + table.n - 1.0
-        self.floor = min(1.0, float(release_probability(self.total, self.discount, float(records))) * ROUND_UP)
+        self.floor = fresh_is_released(self.total, discount=self.discount, records=self.records)
 
     def divergences(self, epsilon: float) -> tuple[float, float]:
         """Tight (forward, two-sided) at epsilon >= 0."""
@@ -184,36 +185,18 @@ class _PitmanYor:
         return forward, max(forward, backward)
 
     def _old_to_new(self, mass: float, values: int, epsilon: float, best: float) -> float:
-        """D_on: one more copy of an old value against one fresh value; a bound where that is no more than `best`.
-
-        At discount 0 it is E_x[(1 - E/(1 + S/mass))_+], S ~ beta-binomial(m, mass + 1, T - mass), and never more than that.
-        """
-        from privurn._kernels.exceedance import old_to_new_sums, tail_weights
-
-        E, m = math.exp(epsilon), float(self.records)
-        if mass * math.expm1(epsilon) >= m:
-            return 0.0
-        start, weights = tail_weights(m, mass + 1.0, self.total - mass, math.floor(mass * math.expm1(epsilon)))
-        old = 1.0 + (start + np.arange(weights.size)) / mass
-        bound = max(float((weights * np.maximum(0.0, old - E) / old).sum()), papers.SMALLEST)
-        bound = papers.rounded_up(bound, steps=4.0 * weights.size)
-        if self.discount == 0.0 or bound <= best:
-            return bound
+        """D_on, where it may be more than `best`."""
         new_mass = self.strength + values * self.discount
-        _, value = old_to_new_sums(float(start), weights, m, mass, new_mass, self.total, self.discount, E)
-        steps = 4.0 * weights.size + papers.chain_steps(self.records, new_mass / self.total)
-        return min(bound, papers.rounded_up(float(value) + bound * DROPPED, steps=steps))
+        return old_to_new(
+            mass, new_mass, self.total, discount=self.discount, records=self.records, epsilon=epsilon, at_least=best
+        )
 
     def _new_to_old(self, mass: float, values: int, epsilon: float) -> float:
-        """D_no: one fresh value against one more copy of an old value."""
-        from privurn._kernels.exceedance import new_to_old_sums
-
+        """D_no."""
         new_mass = self.strength + values * self.discount
-        if self.records * self.discount <= new_mass * math.expm1(epsilon):  # 1 + W never exceeds E
-            return self.floor
-        _, value = new_to_old_sums(float(self.records), mass, new_mass, self.total, self.discount, math.exp(epsilon))
-        steps = papers.chain_steps(self.records, new_mass / self.total)
-        return min(1.0, self.floor + papers.rounded_up(float(value) * (1.0 - self.floor) + DROPPED, steps=steps))
+        return new_to_old(
+            mass, new_mass, self.total, discount=self.discount, records=self.records, epsilon=epsilon, floor=self.floor
+        )
 
 
 class _PublicDomain:

@@ -10,29 +10,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.privacy.divergences import SMALLEST, UNLIMITED, Unlimited, chain_steps, rounded_up
 from privurn.privacy.multiplicities import Multiplicities, threshold
 from privurn.privacy.profile import ROUND_UP
-from privurn.privacy.urn_accounting import STEP_ROUNDING, UNLIMITED, Unlimited
 
 Vector = NDArray[np.float64]
-
-SMALLEST = 1e-300
-"""Stands for a positive probability too small for a float."""
 
 
 def _first_excess(mass: float, E: float) -> float:
     """Smallest s with 1 + s/mass > E."""
     return math.floor(mass * (E - 1.0)) + 1.0
-
-
-def rounded_up(value: float, *, steps: float = 0.0) -> float:
-    """Raise by more than the rounding of so many steps of a recursion with positive terms."""
-    return min(1.0, value * (ROUND_UP + STEP_ROUNDING * steps))
-
-
-def chain_steps(records: int, share: float) -> float:
-    """About how many steps the law of the new values takes when they have this share of the urn."""
-    return min(records, 2.0 * share * records + 1000.0)
 
 
 def theorem_1(table: Multiplicities, *, epsilon: float, records: int, strength: float, discount: float, floor: float) -> float:
@@ -41,7 +28,9 @@ def theorem_1(table: Multiplicities, *, epsilon: float, records: int, strength: 
     At discount 0 it is corollary 1, the largest P(S_i > (e^epsilon - 1)(n_i - 1)) (at least one copy for a value that
     occurs once). Every event about l is contained in S_l > (e^epsilon - 1) mass, which orders and prunes the pairs.
     """
-    from privurn._kernels.exceedance import both_old_exceedance, new_to_old_sums, old_to_new_sums, tail_weights
+    from privurn._kernels.beta_binomial import tail_weights
+    from privurn._kernels.exceedance import both_old_exceedance
+    from privurn._kernels.new_values import new_to_old_sums, old_to_new_sums
 
     E, m, sigma = threshold(epsilon), float(records), discount
     total = strength + table.n - 1.0
@@ -108,7 +97,7 @@ class _NewValues:
 
     def exceeds(self, mass: float, total: float) -> float:
         """At least P(1 + W > E (1 + S/mass)), S ~ BB(m, mass, total - mass): P(K > k) + P(1 + S/mass < (1 + W_k)/E)."""
-        from privurn._kernels.discovery import beta_binomial_window
+        from privurn._kernels.beta_binomial import beta_binomial_window
 
         start, weights = beta_binomial_window(self.records, mass, total - mass)
         up_to = np.concatenate([[0.0], np.cumsum(weights)])  # P(S < start + i)
@@ -121,7 +110,8 @@ def theorem_1_public_domain(table: Multiplicities, *, epsilon: float, records: i
     """Theorem 1 read on a public domain, empty cells included: the largest P_x(1 + S_l/a > e^epsilon (1 + S_t/b))."""
     from scipy.special import betaincc
 
-    from privurn._kernels.exceedance import both_old_exceedance, tail_weights
+    from privurn._kernels.beta_binomial import tail_weights
+    from privurn._kernels.exceedance import both_old_exceedance
 
     E = threshold(epsilon)
     total = alpha * table.distinct + table.n - 1.0

@@ -8,83 +8,28 @@ import heapq
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from privurn.errors import ModelError
+from privurn.privacy.divergences import (
+    UNLIMITED,
+    Unlimited,
+    check_counts,
+    delta_unlimited,
+    fresh_is_released,
+    new_to_old,
+    old_old,
+    old_to_new,
+)
 from privurn.privacy.profile import ROUND_UP, PrivacyProfile
 
-Unlimited = Literal["unlimited"]
-UNLIMITED: Unlimited = "unlimited"
-
-UNLIMITED_ROUNDING = 1e-13
-"""Relative error allowed for each of the two terms of the limit (tests/exact/test_precision.py)."""
-
-STEP_ROUNDING = 1e-15
-"""Rounding of one lattice step: a handful of products, each off by at most 1.2e-16."""
-
-LARGEST_RANGE = 2e7
-"""Above this many steps the finite-m divergence is replaced by its limit for m -> infinity, which is never smaller."""
-
-
-def check_counts(*, n: int, records: int | Unlimited) -> None:
-    """N confidential records, `records` released ones."""
-    if n < 1:
-        raise ModelError("n must be a positive whole number.", hint="The number of confidential records, for example n=10000")
-    if records != UNLIMITED and int(records) < 1:
-        raise ModelError("the number of released records must be at least 1.", hint="For example records=1000")
-
-
-def delta_unlimited(a: float, b: float, epsilon: float) -> float:
-    """Limit of D_oo(a, b) as the number of released records grows: posterior sampling of two cell probabilities.
-
-    With q = E a/(b + E a) and Ibar the upper regularised incomplete beta function it is Ibar_q(a+1, b) - E Ibar_q(a, b+1).
-    Both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b).
-    Proof: docs/proofs/unlimited-records.md.
-    """
-    from scipy.special import betaincc
-
-    ratio, gain = math.exp(epsilon), math.expm1(epsilon)
-    spread = b + ratio * a
-    # t by its deviance, so that nothing of the size of lnGamma(a + b) cancels
-    log_t = a * math.log1p(b * gain / spread) + b * math.log1p(-a * gain / spread)
-    log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
-    t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
-    tail = float(betaincc(a, b, ratio * a / spread))
-    first, second = t * (1.0 / a + ratio / b), gain * tail
-    rounding = UNLIMITED_ROUNDING * (first + abs(second))
-    return min(1.0, max(0.0, first - second + rounding))
-
-
-def _stirling(x: float) -> float:
-    """lnGamma(x) less its leading Stirling terms."""
-    if x < 16.0:
-        return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi))
-    y = 1.0 / (x * x)
-    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
-
-
-def _range(records: int, a: float, b: float, rest: float) -> float:
-    """About how many lattice points D_oo visits: twenty standard deviations of N, and of X given a typical N."""
-
-    def spread(m: float, first: float, second: float) -> float:
-        total = first + second
-        return math.sqrt(m * first * second * (total + m) / (total * total * (total + 1.0)))
-
-    typical = records * (a + b + 1.0) / (a + b + rest + 1.0)
-    return 20.0 * (spread(records, a + b + 1.0, max(0.0, rest)) + spread(typical, a, b))
-
-
-def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: float) -> float:
-    """D_oo(a, b) in an urn with `rest` mass elsewhere, rounded up."""
-    from privurn._kernels.old_values import old_old_divergence
-
-    if records == UNLIMITED:
-        return delta_unlimited(a, b, epsilon)
-    steps = _range(records, a, b, rest)
-    if steps > LARGEST_RANGE:
-        return delta_unlimited(a, b, epsilon)
-    value = float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
-    return min(1.0, value * (ROUND_UP + STEP_ROUNDING * steps))
+__all__ = [
+    "UNLIMITED",
+    "DirichletMultinomialProfile",
+    "DirichletProcessProfile",
+    "PitmanYorProfile",
+    "Unlimited",
+    "check_counts",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +85,7 @@ class PitmanYorProfile(PrivacyProfile):
     @property
     def floor(self) -> float:
         """Chance that a fresh record's value is released."""
-        from privurn._kernels.new_values import release_probability
-
-        return min(1.0, float(release_probability(self.strength + self.n - 1.0, self.discount, float(self.records))) * ROUND_UP)
+        return fresh_is_released(self.strength + self.n - 1.0, discount=self.discount, records=self.records)
 
     def delta(self, epsilon: float) -> float:
         """The largest of the candidate divergences."""
@@ -151,20 +94,17 @@ class PitmanYorProfile(PrivacyProfile):
 
 @lru_cache(maxsize=256)
 def _pitman_yor_delta(n: int, m: int, theta: float, sigma: float, epsilon: float, phi: float) -> float:
-    from privurn._kernels.new_values import one_fresh_divergence
-
     total = theta + n - 1.0
-    both_fresh = phi + (1.0 - phi) * max(0.0, -math.expm1(epsilon))
-    candidates = [both_fresh]
-    corners = {1: [], 2: [(1.0 - sigma, 1)]}.get(n, [(1.0 - sigma, 2), (n - 1.0 - sigma, 1)])
+    best = min(1.0, (phi + (1.0 - phi) * max(0.0, -math.expm1(epsilon))) * ROUND_UP)
     if n >= 3:
         single = 1.0 - sigma
-        candidates.append(old_old(single, single, total - 2.0 * single, m, epsilon))
+        best = max(best, old_old(single, single, total - 2.0 * single, m, epsilon))
+    corners = {1: [], 2: [(1.0 - sigma, 1)]}.get(n, [(1.0 - sigma, 2), (n - 1.0 - sigma, 1)])
     for mass, n_values in corners:
         new_mass = theta + n_values * sigma
-        candidates.append(one_fresh_divergence(mass, new_mass, total, sigma, m, epsilon, True))
-        candidates.append(phi + (1.0 - phi) * one_fresh_divergence(mass, new_mass, total, sigma, m, epsilon, False))
-    return min(1.0, float(max(candidates)) * ROUND_UP)
+        best = max(best, old_to_new(mass, new_mass, total, discount=sigma, records=m, epsilon=epsilon, at_least=best))
+        best = max(best, new_to_old(mass, new_mass, total, discount=sigma, records=m, epsilon=epsilon, floor=phi))
+    return best
 
 
 @dataclass(frozen=True, kw_only=True)
