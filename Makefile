@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full lint bench docs clean
+.PHONY: help demo test test-full lint bench experiments docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,10 @@ lint: $(READY)  ## style and types
 
 bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same run
 	$(BIN)/python -m benchmarks.all
+
+experiments: $(READY)  ## the papers' tables with the exact values beside them
+	$(BIN)/python -m experiments.paper_anchor
+	$(BIN)/python -m experiments.thesis_tables
 
 docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
