@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privurn.cli import account_compose, account_instance
 from privurn.cli.console import print_json, print_text
 from privurn.cli.parsing import parse_neighbouring, records_number, whole_number
 from privurn.cli.release import Json, NeighbouringOption
@@ -23,6 +24,8 @@ privurn account dirichlet-multinomial --n 10000 --cells 100 --alpha 20 --records
 privurn account dirichlet-multinomial --n 1e6 --cells 100 --records 1e6 --epsilon 1 --delta 1e-6 --solve alpha --json"""
 
 app = typer.Typer(help="Exact privacy accounting of the urns.", epilog=EXAMPLES, no_args_is_help=True)
+app.command("instance", epilog=account_instance.EXAMPLES)(account_instance.instance)
+app.command("compose", epilog=account_compose.EXAMPLES)(account_compose.compose)
 
 N = Annotated[str, typer.Option("--n", help="Number of confidential records.")]
 Records = Annotated[str | None, typer.Option("--records", help="Number of released records.")]

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from privurn.cli import account, ledger, plan, release, verify
+from privurn.cli import account, ledger, plan, profile, release, verify
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify; 2 input that cannot be used; 3 a guarantee that cannot
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("release", epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")
 

@@ -6,6 +6,7 @@ import typer
 
 from privurn.cli.console import print_json, print_table, print_text
 from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.profile import Plot
 from privurn.cli.release import BinEdges, CategoryLists, Delta, DomainFile, Epsilon, Grids, Json, Nulls, OpenLabelsFlag, Outside
 from privurn.errors import FormatError
 
@@ -14,6 +15,8 @@ EXAMPLES = """Examples:
 privurn plan --n 50000 --grid 0:200000:500 --epsilon 1 --delta 1e-6
 
 privurn plan --n 1e7 --cells 100 --epsilon 0.5 --delta 1e-8 --json
+
+privurn plan --n 50000 --cells 401 --epsilon 1 --delta 1e-6 --plot plan.png
 
 privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6"""
 
@@ -33,6 +36,7 @@ def plan(
     contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
     strength: Annotated[float, typer.Option(help="Strength of the open-domain urns in the table.")] = 1.0,
     discount: Annotated[float, typer.Option(help="Discount of the Pitman-Yor urn in the table.")] = 0.5,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
@@ -62,6 +66,12 @@ def plan(
     n_records = whole_number(n)
     found = options(n=n_records, cells=size, guarantee=guarantee, strength=strength, discount=discount)
     remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
+    if plot is not None:
+        from privurn.figures import plan_picture, save
+
+        if size is None:
+            raise FormatError("a plan of open labels has no picture.", hint="Give --cells or a public domain with --plot")
+        save(plan_picture(n=n_records, cells=size, guarantee=guarantee), plot)
     if json:
         from dataclasses import asdict
 
@@ -72,6 +82,7 @@ def plan(
                 "neighbouring": guarantee.neighbouring,
                 "options": [asdict(each) for each in found],
                 "remarks": list(remarks),
+                **({} if plot is None else {"plot": str(plot)}),
             }
         )
         return
@@ -91,3 +102,5 @@ def plan(
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
     for remark in remarks:
         print_text(remark)
+    if plot is not None:
+        print_text(f"Picture: {plot}")

@@ -1,0 +1,73 @@
+"""Releases named on the command line, as the profiles that their certificates prove."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privurn.errors import CertificateError, FormatError
+
+if TYPE_CHECKING:
+    from privurn.privacy.certificate import Certificate
+    from privurn.privacy.profile import Guarantee, PrivacyProfile
+
+Releases = Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of releases, or their certificate.json.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedRelease:
+    """A release whose certificate checks: its promise, and the profile for its privacy unit."""
+
+    name: str
+    certificate: "Certificate"
+    promise: "Guarantee"
+    profile: "PrivacyProfile"
+
+    def to_json(self) -> dict[str, Any]:
+        """What identifies it and what it promises."""
+        unit = self.certificate["privacy_unit"]
+        return {
+            "release": self.name,
+            "sha256": self.certificate["sha256"],
+            "mechanism": self.certificate["mechanism"]["name"],
+            "neighbouring": self.profile.neighbouring,
+            "unit": unit["unit"],
+            "contributions": unit["contributions"],
+            "target": dict(self.certificate["target"]),
+        }
+
+
+def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
+    """Read, check and rebuild each release named; the data files are not needed."""
+    found = [_certified_release(path) for path in paths]
+    if len({each.certificate["sha256"] for each in found}) < len(found):
+        raise FormatError("the same certificate was named twice.", hint="A release that is published twice costs once")
+    return found
+
+
+def _certified_release(path: Path) -> CertifiedRelease:
+    from privurn.choosing import unit_profile
+    from privurn.mechanisms.registry import mechanism_from_parameters
+    from privurn.privacy.certificate import Certificate
+    from privurn.privacy.profile import Guarantee
+    from privurn.verification import check_certificate
+
+    certificate = Certificate.read(path)
+    reasons = check_certificate(certificate)
+    if reasons:
+        raise CertificateError(f"{str(path)!r} does not verify: {reasons[0]}.", hint=f"All reasons: privurn verify {path}")
+    promise = Guarantee(
+        epsilon=certificate["target"]["epsilon"],
+        delta=certificate["target"]["delta"],
+        neighbouring=certificate["neighbouring"],
+        contributions=certificate["privacy_unit"]["contributions"],
+    )
+    mechanism = mechanism_from_parameters(certificate["mechanism"]["name"], certificate["mechanism"]["parameters"])
+    return CertifiedRelease(
+        name=str(path.parent if path.name == "certificate.json" else path),
+        certificate=certificate,
+        promise=promise,
+        profile=unit_profile(mechanism.profile, promise),
+    )
