@@ -5,10 +5,10 @@ import sys
 
 import typer
 
-from privurn.cli import account, ledger, plan, profile, release, verify
+from privurn.cli import account, audit, ledger, plan, profile, release, verify
 from privurn.errors import PrivurnError
 
-EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify; 2 input that cannot be used; 3 a guarantee that cannot
+EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify or a mechanism that an audit convicts; 2 input that cannot be used; 3 a guarantee that cannot
 be had (with what can); 4 the ledger refuses or cannot be read; 130 interrupted."""
 
 INTERRUPTED = 130
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("release", epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")

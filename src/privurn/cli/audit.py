@@ -1,0 +1,194 @@
+"""`privurn audit`: attack a mechanism from outside, and say what that proves."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privurn.cli.console import print_json, print_table, print_text, stages
+from privurn.cli.parsing import whole_number
+from privurn.cli.release import Json
+from privurn.errors import CertificateError, FormatError
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.mechanism import Mechanism
+    from privurn.privacy.audit import AuditResult, Finding
+
+EXAMPLES = """Examples:
+
+privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 2 --records 20 --epsilon 1 --delta 1e-3
+
+privurn audit pitman-yor --n 20 --strength 1 --discount 0.5 --records 2 --delta 0.1 --samples 1e6 --json
+
+privurn audit --certificate out
+
+privurn audit --callable mypackage.release:noisy_counts --takes counts --n 10 --cells 3 --epsilon 1"""
+
+
+def audit(
+    mechanism: Annotated[
+        str | None, typer.Argument(metavar="[MECHANISM]", help="dirichlet-multinomial, dirichlet-process or pitman-yor.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Audit the mechanism of a release against what its certificate promises.")
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option("--callable", metavar="MODULE:FUNCTION", help="Audit a function of your own.")
+    ] = None,
+    n: Annotated[str | None, typer.Option("--n", help="Number of confidential records.")] = None,
+    cells: Annotated[str | None, typer.Option(help="Number of cells of the public domain.")] = None,
+    alpha: Annotated[str | None, typer.Option(help="Prior records in each cell.")] = None,
+    strength: Annotated[str, typer.Option(help="Strength of the open-domain urns.")] = "1",
+    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn.")] = "0",
+    records: Annotated[str | None, typer.Option(help="Number of released records.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The claim to refute. Default: what the mechanism's profile says at delta.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The claim's delta.")] = 0.0,
+    takes: Annotated[str, typer.Option(help="What your function gets: records (cell numbers) or counts.")] = "records",
+    neighbouring: Annotated[str, typer.Option(help="Neighbours of your function: replace-one or add-remove.")] = "replace-one",
+    contributions: Annotated[int, typer.Option(help="Records in which neighbours differ.")] = 1,
+    samples: Annotated[
+        str | None,
+        typer.Option(help="Outputs drawn on each data set. Default: 100000; 20000 of your function, up to 10000 of a release."),
+    ] = None,
+    failure_probability: Annotated[float, typer.Option(help="Chance of a wrong finding anywhere in the audit.")] = 1e-3,
+    seed: Annotated[int | None, typer.Option(help="Repeat an audit of our own mechanisms.")] = None,
+    json: Json = False,
+) -> None:
+    """Attack a mechanism on made-up neighbouring data sets: a lower bound on its epsilon, with a failure probability.
+
+    No data are read. Exit code 0 when nothing is proved against the claim, 1 when the claim is refuted. An audit convicts; it
+    never acquits.
+    """
+    from privurn.auditing import audit_callable, audit_certificate, audit_mechanism
+
+    if (mechanism is not None) + (certificate is not None) + (function is not None) != 1:
+        raise FormatError(
+            "say what to audit, in one way.", hint="A mechanism's name, --certificate DIR or --callable MODULE:FUNCTION"
+        )
+    options: dict[str, Any] = {"failure_probability": failure_probability}
+    if samples is not None:
+        options["samples"] = whole_number(samples)
+    with stages(quiet=json) as stage:
+        options["progress"] = lambda done, wanted: stage(f"Drawing {done:,} of {wanted:,} outputs")
+        if certificate is not None:
+            if epsilon is not None or delta != 0.0:
+                raise FormatError("a certificate makes its own claim.", hint="Leave --epsilon and --delta out")
+            try:
+                what, result = str(certificate), audit_certificate(certificate, seed=seed, **options)
+            except CertificateError as error:  # exit code 1 is kept for a conviction
+                raise FormatError(error.message, hint=error.hint) from None
+        elif function is not None:
+            result = audit_callable(
+                _imported(function),
+                n=_needed(n, "--n"),
+                cells=_needed(cells, "--cells"),
+                epsilon=epsilon,
+                delta=delta,
+                takes=_one_of(takes, "--takes", "records", "counts"),
+                neighbouring=_one_of(neighbouring, "--neighbouring", "replace-one", "add-remove"),
+                contributions=contributions,
+                **options,
+            )
+            what = function
+        else:
+            urn = _mechanism(
+                str(mechanism), n=n, cells=cells, alpha=alpha, strength=strength, discount=discount, records=records
+            )
+            what = urn.name
+            result = audit_mechanism(urn, epsilon=epsilon, delta=delta, contributions=contributions, seed=seed, **options)
+    if json:
+        print_json({"audited": what, **result.to_json()})
+    else:
+        _report(what, result)
+    if result.convicted:
+        raise typer.Exit(1)
+
+
+def _mechanism(
+    name: str, *, n: str | None, cells: str | None, alpha: str | None, strength: str, discount: str, records: str | None
+) -> "Mechanism":
+    from privurn.domain import exact
+    from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+    from privurn.mechanisms.pitman_yor import PitmanYor
+
+    sizes: dict[str, Any] = {"n": _needed(n, "--n"), "records": _needed(records, "--records")}
+    if name == "dirichlet-multinomial":
+        if alpha is None:
+            raise FormatError("this mechanism needs a prior.", hint="For example --alpha 2")
+        return DirichletMultinomial(cells=_needed(cells, "--cells"), alpha=exact(alpha, name="alpha"), **sizes)
+    if name not in ("dirichlet-process", "pitman-yor"):
+        raise FormatError(
+            f"the mechanism {name!r} is not known.", hint="dirichlet-multinomial, dirichlet-process or pitman-yor"
+        )
+    urn = PitmanYor(strength=exact(strength, name="strength"), discount=exact(discount, name="discount"), **sizes)
+    if urn.name != name:
+        raise FormatError("the discount does not fit the mechanism.", hint="0 for dirichlet-process, in (0, 1) for pitman-yor")
+    return urn
+
+
+def _needed(text: str | None, option: str) -> int:
+    if text is None:
+        raise FormatError(f"{option} is needed here.", hint=f"For example {option} 20")
+    return whole_number(text)
+
+
+def _one_of(text: str, option: str, *allowed: str) -> Any:
+    if text not in allowed:
+        raise FormatError(f"{option} {text!r} is not known.", hint=f"{option} {' or '.join(allowed)}")
+    return text
+
+
+def _imported(name: str) -> Callable[[Any], Any]:
+    """A function by MODULE:FUNCTION, from the working folder or wherever Python looks."""
+    import sys
+    from importlib import import_module
+
+    module, separator, attribute = name.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        if not (module and separator and attribute):
+            raise ImportError
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError):
+        raise FormatError(
+            f"there is no function {name!r}.", hint="For example --callable mypackage.release:noisy_counts"
+        ) from None
+    if not callable(found):
+        raise FormatError(f"{name!r} is not a function.")
+    return found  # type: ignore[no-any-return]
+
+
+def _report(what: str, result: "AuditResult") -> None:
+    best: dict[str, Finding] = {}
+    for finding in result.findings:
+        if finding.pair not in best or finding.epsilon_lower > best[finding.pair].epsilon_lower:
+            best[finding.pair] = finding
+    rows = [
+        (
+            finding.pair,
+            finding.event,
+            f"{finding.hits[0]:,} : {finding.hits[1]:,}",
+            f"{finding.epsilon_lower:.3f}",
+            "-" if finding.delta_lower is None else f"{finding.delta_lower:.3g}",
+        )
+        for finding in best.values()
+    ]
+    print_table(
+        f"{what}: strongest event on each pair of neighbours, {result.findings[0].trials:,} fresh outputs on each side",
+        ("pair", "event", "happened", "epsilon at least", "delta at least"),
+        rows,
+    )
+    bound = f"epsilon >= {result.epsilon_lower:.3f} at delta = {result.delta:g}"
+    sure = f"(failure probability {result.failure_probability:g})"
+    if result.convicted:
+        print_text(f"CONVICTED: {bound} {sure}, against a claim of epsilon = {result.epsilon:.4g}.")
+    elif result.epsilon is None or math.isinf(result.epsilon):
+        print_text(f"No finite epsilon was claimed. The audit proves {bound} {sure}.")
+    else:
+        print_text(f"Not convicted of exceeding epsilon = {result.epsilon:.4g}: {bound} {sure}. That is no proof of privacy.")

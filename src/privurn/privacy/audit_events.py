@@ -1,0 +1,175 @@
+"""Which event to test: thresholds and learned sets of values, compared on outputs that the test will not use.
+
+The choice may be as greedy as it likes. Whatever it picks, the test on fresh outputs stays exact; a bad choice only
+finds less.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.privacy.audit_statistics import Floats, Statistic, position_of, readable
+
+MOST_THRESHOLDS = 256
+MOST_VALUES = 512
+"""Distinct values that a learned set tells apart; ordered statistics with more are cut into that many intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """A statistic's values sorted into classes: one for each known value, or intervals between `points`."""
+
+    points: Floats
+    intervals: bool
+
+    @classmethod
+    def learn(cls, values: Floats, *, ordered: bool) -> "Classes":
+        """Classes from values that were seen."""
+        distinct, tally = np.unique(values, return_counts=True)
+        if len(distinct) <= MOST_VALUES:
+            return cls(distinct, False)
+        if ordered:
+            return cls(np.unique(np.sort(values)[:: -(-len(values) // MOST_VALUES)]), True)
+        return cls(np.sort(distinct[np.argsort(tally, kind="stable")[-MOST_VALUES:]]), False)
+
+    @property
+    def size(self) -> int:
+        """Number of classes, that of values never seen included (the last one)."""
+        return len(self.points) + 1
+
+    def of(self, values: Floats) -> NDArray[np.int64]:
+        """Class of each value."""
+        return np.searchsorted(self.points, values, side="right") if self.intervals else position_of(values, self.points)
+
+    def tally(self, values: Floats) -> NDArray[np.int64]:
+        """How many values fall into each class."""
+        return np.bincount(self.of(values), minlength=self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A set of outputs: those whose statistic passes a threshold, or falls into one of some classes."""
+
+    statistic: Statistic
+    kind: Literal["at least", "at most", "one of"]
+    threshold: float = 0.0
+    classes: Classes | None = None
+    members: tuple[int, ...] = ()
+
+    def contains(self, values: Floats) -> NDArray[np.bool_]:
+        """Whether each output is in the event, from its statistic."""
+        if self.classes is None:
+            return values >= self.threshold if self.kind == "at least" else values <= self.threshold
+        member = np.zeros(self.classes.size, np.bool_)
+        member[list(self.members)] = True
+        return member[self.classes.of(values)]
+
+    @property
+    def description(self) -> str:
+        """For a report."""
+        if self.classes is None:
+            return f"{self.statistic.name} {self.kind} {readable(self.threshold)}"
+        if self.statistic.ordered and not self.classes.intervals and len(self.members) <= 4:
+            values = sorted(float(self.classes.points[i]) for i in self.members)
+            return f"{self.statistic.name} one of {', '.join(readable(value) for value in values)}"
+        return f"{self.statistic.name} in a learned set of {len(self.members)}"
+
+
+def best_events(
+    statistics: Sequence[Statistic],
+    learned: Sequence[Mapping[str, Floats]],
+    chosen: Sequence[Mapping[str, Floats]],
+    *,
+    goals: Sequence[float | None],
+    delta: float,
+    failure: float,
+) -> list[tuple[int, Event]]:
+    """For each direction (0: likelier on the first data set) and goal, the event that promises most.
+
+    A goal of None is the largest epsilon at `delta`, a goal of epsilon the largest delta there. `learned` and `chosen`
+    hold each statistic's values on the two data sets: the first to order classes by their likelihood ratio, the second to
+    compare events.
+    """
+    searches = [
+        _Search(look, *(np.stack(sides) for sides in ([side[look.name] for side in part] for part in (learned, chosen))))
+        for look in statistics
+    ]
+    found = []
+    for order in (0, 1):
+        for goal in goals:
+            best = max((search.best(order, (goal, delta), failure) for search in searches), key=lambda pair: pair[0])
+            found.append((order, best[1]))
+    return found
+
+
+class _Search:
+    """All events of one statistic, counted once for both directions and all goals."""
+
+    def __init__(self, statistic: Statistic, learned: Floats, chosen: Floats) -> None:
+        self.statistic = statistic
+        self.trials = chosen.shape[1]
+        self.classes = Classes.learn(learned.reshape(-1), ordered=statistic.ordered)
+        self.learned = [self.classes.tally(side) for side in learned]
+        self.chosen = [self.classes.tally(side) for side in chosen]
+        if statistic.ordered:
+            sides = np.sort(chosen, axis=1)
+            points = np.unique(sides)
+            self.points = points[:: -(-len(points) // MOST_THRESHOLDS)]
+            self.above = [self.trials - np.searchsorted(side, self.points, side="left") for side in sides]
+            self.below = [np.searchsorted(side, self.points, side="right") for side in sides]
+
+    def best(self, order: int, claim: tuple[float | None, float], failure: float) -> tuple[float, Event]:
+        """Largest promise and its event; a threshold wins over a set that promises the same."""
+
+        def promise(hits: Sequence[NDArray[np.int64]]) -> Floats:
+            return _promise(hits[order], hits[1 - order], self.trials, claim=claim, failure=failure)
+
+        found: list[tuple[float, Event]] = []
+        if self.statistic.ordered:
+            kinds: tuple[tuple[Literal["at least", "at most"], list[NDArray[np.int64]]], ...]
+            kinds = (("at least", self.above), ("at most", self.below))
+            for kind, hits in kinds:
+                gain = promise(hits)
+                i = int(np.argmax(gain))
+                found.append((float(gain[i]), Event(self.statistic, kind, float(self.points[i]))))
+        # Neyman and Pearson: the best sets are those of the largest likelihood ratios
+        ratio = (self.learned[order] + 0.5) / (self.learned[1 - order] + 0.5)
+        ranked = np.argsort(-ratio, kind="stable")
+        if not self.classes.intervals:
+            ranked = ranked[ranked != self.classes.size - 1]  # nothing is known of values never seen
+        gain = promise([np.cumsum(side[ranked]) for side in self.chosen])
+        last = int(np.argmax(gain))
+        members = tuple(ranked[: last + 1].tolist())
+        found.append((float(gain[last]), Event(self.statistic, "one of", classes=self.classes, members=members)))
+        return max(found, key=lambda pair: pair[0])
+
+
+def _promise(
+    hits_first: NDArray[np.int64],
+    hits_second: NDArray[np.int64],
+    trials: int,
+    *,
+    claim: tuple[float | None, float],
+    failure: float,
+) -> Floats:
+    """What an event would prove if the test saw these counts, with Wilson's score bounds for speed."""
+    from scipy.special import ndtri
+
+    z = -float(ndtri(failure))
+    lower = _wilson(hits_first, trials, -z)
+    upper = _wilson(hits_second, trials, z)
+    epsilon, delta = claim
+    if epsilon is None:
+        return np.log(np.maximum(lower - delta, 1e-300) / upper)
+    return lower - math.exp(epsilon) * upper
+
+
+def _wilson(hits: NDArray[np.int64], trials: int, z: float) -> Floats:
+    """Wilson's bound for a share: upper for z > 0, lower for z < 0; in (0, 1]."""
+    share = hits / trials
+    spread = z * np.sqrt(share * (1.0 - share) / trials + z * z / (4.0 * trials * trials))
+    return np.clip((share + z * z / (2.0 * trials) + spread) / (1.0 + z * z / trials), 1e-300, 1.0)
