@@ -1,5 +1,7 @@
 """Figures that the project promises: they must come out to the digits shown."""
 
+from fractions import Fraction
+
 import pytest
 
 from privurn.privacy.calibration import alpha_star, largest_records, round_up_to_rational, smallest_alpha
@@ -77,3 +79,10 @@ def test_calibrations_end_on_the_private_side():
         assert at.epsilon(delta) <= epsilon * (1 + 1e-12)
         assert at.delta(at.epsilon(delta)) <= delta
         assert float(round_up_to_rational(alpha)) >= alpha
+
+
+def test_almost_no_prior_is_needed_where_the_guarantee_is_loose():
+    """delta above what one record can cost: the smallest alpha is next to nothing, and the urn still works in integers."""
+    alpha = smallest_alpha(n=12_000_000, cells=10**6, records=1, epsilon=1.0, delta=1e-4)
+    assert alpha < 1e-3
+    assert round_up_to_rational(alpha) == Fraction(1, 1000)

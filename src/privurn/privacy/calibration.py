@@ -20,6 +20,9 @@ from privurn.privacy.urn_accounting import (
     check_counts,
 )
 
+LEAST_ALPHA = 1e-3
+"""A smaller prior changes nothing for the data but needs larger integers; more prior is never less private."""
+
 MOST_RECORDS = 2**53
 """Beyond this a count is no longer exact as a float."""
 
@@ -99,13 +102,14 @@ def alpha_star(*, epsilon: float, delta: float) -> float:
 
 
 def round_up_to_rational(alpha: float, *, digits: int = 5) -> Fraction:
-    """Smallest decimal with `digits` significant digits that is at least alpha: the integer urn needs a rational one.
+    """Smallest decimal with `digits` significant digits that is at least alpha and LEAST_ALPHA: the integer urn needs one.
 
     >>> round_up_to_rational(16.400001)
     Fraction(16401, 1000)
     """
     if alpha <= 0.0:
         return Fraction(1)
+    alpha = max(alpha, LEAST_ALPHA)
     exponent = digits - 1 - math.floor(math.log10(alpha))
     scale = Fraction(10) ** exponent
     return Fraction(math.ceil(Fraction(alpha) * scale)) / scale

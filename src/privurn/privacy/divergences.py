@@ -73,7 +73,7 @@ def _range(records: int, a: float, b: float, rest: float) -> float:
 
     def spread(m: float, first: float, second: float) -> float:
         total = first + second
-        return math.sqrt(m * first * second * (total + m) / (total * total * (total + 1.0)))
+        return math.sqrt(m * (first / total) * (second / total) * (total + m) / (total + 1.0))
 
     typical = records * (a + b + 1.0) / (a + b + rest + 1.0)
     return 20.0 * (spread(records, a + b + 1.0, max(0.0, rest)) + spread(typical, a, b))
