@@ -85,4 +85,4 @@ def test_almost_no_prior_is_needed_where_the_guarantee_is_loose():
     """delta above what one record can cost: the smallest alpha is next to nothing, and the urn still works in integers."""
     alpha = smallest_alpha(n=12_000_000, cells=10**6, records=1, epsilon=1.0, delta=1e-4)
     assert alpha < 1e-3
-    assert round_up_to_rational(alpha) == Fraction(1, 1000)
+    assert Fraction(1, 1000) <= round_up_to_rational(alpha) <= Fraction(1001, 1_000_000)
