@@ -43,7 +43,9 @@ def test_examples_run(page, tmp_path):
         for line in text.splitlines():
             if line.startswith("$ "):
                 done = subprocess.run(line[2:], shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+                announced = re.search(r"# exits with (\d+)", line)
+                expected = int(announced[1]) if announced else 0
+                assert done.returncode == expected, f"{line}\n{done.stdout}\n{done.stderr}"
     if python:
         done = subprocess.run(
             [sys.executable, "-c", python], cwd=tmp_path, env=env, capture_output=True, text=True, check=False

