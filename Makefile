@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full lint bench experiments docs clean
+.PHONY: help demo test browser test-full lint bench experiments docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,7 +22,10 @@ demo: $(READY)  ## make a table of incomes, release it, verify it, show before a
 test: $(READY)  ## fast tests, doctests and examples (about five minutes on two cores)
 	$(BIN)/python -m pytest -n 2 -q -m 'not long'
 
-test-full: $(READY)  ## everything, the long statistical tests included
+browser:  ## Chromium for the browser tests (needs root and Debian's packages)
+	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
+
+test-full: $(READY) browser  ## everything, the long statistical and browser tests included
 	$(BIN)/python -m pytest -n 2 -q
 
 lint: $(READY)  ## style and types
@@ -36,6 +39,7 @@ bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same 
 experiments: $(READY)  ## the papers' tables with the exact values beside them
 	$(BIN)/python -m experiments.paper_anchor
 	$(BIN)/python -m experiments.thesis_tables
+	$(BIN)/python -m experiments.censoring_supplement
 
 docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py

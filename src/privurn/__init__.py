@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from privurn.privacy.urn_accounting import PitmanYorProfile as PitmanYorProfile
     from privurn.releasing import Release as Release
     from privurn.releasing import release as release
+    from privurn.reporting import report as report
+    from privurn.utility.comparison import compare as compare
     from privurn.verification import Verification as Verification
     from privurn.verification import verify as verify
 
@@ -53,6 +55,8 @@ _HOME = {
     "DirichletProcessProfile": "privacy.urn_accounting",
     "PitmanYorProfile": "privacy.urn_accounting",
     "Release": "releasing",
+    "compare": "utility.comparison",
+    "report": "reporting",
     "release": "releasing",
     "Verification": "verification",
     "verify": "verification",

@@ -188,8 +188,13 @@ def mechanism_sampler(mechanism: Mechanism, *, entropy: Entropy) -> Sampler:
     return lambda data, /, *, size: [_labelled(mechanism.draw(data, entropy=entropy), data) for _ in range(size)]
 
 
-def _labelled(drawn: Drawn, counts: CountTable) -> NDArray[np.int64]:
-    """Released values. With open labels cells number the table's own values; new ones become -1, -2, ..."""
+def _labelled(drawn: Drawn, counts: CountTable) -> NDArray[Any]:
+    """Released values. With open labels cells number the table's own values; new ones become -1, -2, ...
+
+    A table of weights comes first, so that the weight of cell i is the entry at place i.
+    """
+    if drawn.weights is not None:
+        return np.concatenate([drawn.weights, drawn.cells])
     if drawn.first_new is None:
         return drawn.cells
     n_new = max(0, int(drawn.cells.max(initial=-1)) + 1 - drawn.first_new)

@@ -8,18 +8,42 @@ from typing import Any
 from privurn.domain import exact
 from privurn.errors import CalibrationError, FormatError, ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.exponential_losses import LossName
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.perturbed_histogram import Publish, calibrate_perturbed_histogram
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
-from privurn.planning import UrnPlan, explain, plan_default, plan_urn
+from privurn.mechanisms.posterior_sample import RECORDS, PosteriorSample, calibrate_posterior_sample
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
+from privurn.models import Model
+from privurn.planning import HistogramMechanism, UrnPlan, explain, explain_histogram, plan_default, plan_urn
 from privurn.privacy.add_remove import (
     AddRemoveDirichletMultinomialProfile,
     largest_records_add_remove,
     smallest_alpha_add_remove,
 )
 from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
+from privurn.privacy.histogram_calibration import largest_smoothed_records
+from privurn.privacy.noisy_counts_accounting import STEPS, Noise
 from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
 from privurn.privacy.urn_accounting import Unlimited
 
 Urn = DirichletMultinomial | PitmanYor
+
+URNS = ("auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor")
+HISTOGRAMS = ("perturbed-histogram", "smoothed-histogram", "posterior-sample")
+SPECIALISED = ("exponential", "pseudo-posterior")
+SECRET_SIZE = ("auto", "dirichlet-multinomial", "perturbed-histogram", "posterior-sample", "pseudo-posterior")
+OPTIONS = {
+    "noise": ("perturbed-histogram",),
+    "publish": ("perturbed-histogram",),
+    "weight": ("perturbed-histogram", "smoothed-histogram"),
+    "draws": ("posterior-sample", "pseudo-posterior"),
+    "loss": ("exponential",),
+    "model": ("pseudo-posterior",),
+    "reference": ("pseudo-posterior",),
+    "alpha": (*URNS, "posterior-sample"),
+}
+"""Which mechanisms an option is for; given to another one it would be ignored in silence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +59,53 @@ class Request:
     base_weights: tuple[int, ...] | None = None
     old_values_only: bool = False
     discovery_share: float = 0.5
+    noise: Noise | None = None
+    publish: Publish | None = None
+    weight: Fraction | None = None
+    draws: int | None = None
+    loss: LossName | None = None
+    model: Model | None = None
+    reference: Model | None = None
 
     def __post_init__(self) -> None:
-        if self.mechanism not in ("auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor"):
-            raise FormatError(
-                f"the mechanism {self.mechanism!r} is not known.",
-                hint="auto, dirichlet-multinomial, dirichlet-process or pitman-yor",
-            )
-        if self.secret_size and (self.mechanism not in ("auto", "dirichlet-multinomial") or self.n_records is None):
+        known = URNS + HISTOGRAMS + SPECIALISED
+        if self.mechanism not in known:
+            raise FormatError(f"the mechanism {self.mechanism!r} is not known.", hint=", ".join(known))
+        if self.secret_size and (self.mechanism not in SECRET_SIZE or (self.n_records is None and self.needs_records)):
             raise ModelError(
                 "with add/remove neighbours the number of confidential records is secret.",
                 hint="Use a public domain with mechanism='auto', and say how many records to release (n_records, --records)",
             )
+        self._check_options()
         if self.n_records is not None and self.n_records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
         if not 0.0 < self.discovery_share < 1.0:
             raise ModelError(
                 "discovery_share must lie strictly between 0 and 1.", hint="0.5 gives both steps half of the budget"
             )
+
+    def _check_options(self) -> None:
+        for name, users in OPTIONS.items():
+            if getattr(self, name) is not None and self.mechanism not in users:
+                raise ModelError(
+                    f"the option {name!r} is for mechanism {' or '.join(map(repr, users))} only.",
+                    hint="Leave it out, or name that",
+                )
+        if self.noise is not None and self.noise not in STEPS:
+            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(STEPS))
+        if self.publish not in (None, "records", "counts"):
+            raise FormatError("what to publish is not known.", hint="records or counts")
+        if self.publish == "counts" and self.n_records is not None:
+            raise ModelError("noisy counts are one row for each cell.", hint="Leave the number of records out")
+        if self.mechanism == "posterior-sample" and self.n_records is not None and self.n_records < RECORDS:
+            raise ModelError(
+                f"a posterior sample needs at least {RECORDS:,} urn draws.", hint="Leave the number of records out"
+            )
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether the number of released records is a choice that falls back on n."""
+        return self.mechanism != "posterior-sample" and self.publish != "counts"
 
     @property
     def secret_size(self) -> bool:
@@ -80,6 +133,49 @@ def unit_profile(profile: PrivacyProfile, guarantee: Guarantee) -> PrivacyProfil
     """The profile for the privacy unit: one record, or all that one person may own."""
     k = guarantee.contributions
     return profile if k == 1 else GroupProfile(single=profile, contributions=k)
+
+
+def choose_mechanism(*, n: int, cells: int | None, request: Request) -> tuple[Mechanism, tuple[str, ...]]:
+    """The mechanism for n records on `cells` public cells (None: open labels) and remarks on the choice."""
+    if request.mechanism in SPECIALISED:
+        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint="List the categories beforehand")
+    if request.mechanism in HISTOGRAMS:
+        return choose_histogram(n=n, cells=cells, request=request)
+    return choose_urn(n=n, cells=cells, request=request)
+
+
+def choose_histogram(*, n: int, cells: int | None, request: Request) -> tuple[HistogramMechanism, tuple[str, ...]]:
+    """A histogram release or posterior sample: calibrated, or with the parameter asked for if that meets the guarantee."""
+    if cells is None:
+        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint="List the categories beforehand")
+    chosen: HistogramMechanism
+    if request.mechanism == "perturbed-histogram":
+        chosen = calibrate_perturbed_histogram(
+            n=n,
+            cells=cells,
+            guarantee=request.guarantee,
+            records=request.n_records,
+            noise=request.noise or "discrete-laplace",
+            publish=request.publish or "records",
+            smoothing=request.weight or Fraction(0),
+        )
+    elif request.mechanism == "smoothed-histogram":
+        if request.weight is not None:
+            chosen = SmoothedHistogram(n=n, cells=cells, records=request.n_records or n, weight=request.weight)
+        else:
+            chosen = calibrate_smoothed_histogram(n=n, cells=cells, guarantee=request.guarantee, records=request.n_records)
+    else:
+        chosen = _posterior_sample(n, cells, request)
+    _insist_histogram(chosen, request.guarantee)
+    return chosen, explain_histogram(chosen, guarantee=request.guarantee)
+
+
+def _posterior_sample(n: int, cells: int, request: Request) -> PosteriorSample:
+    records, draws = request.n_records or RECORDS, 1 if request.draws is None else request.draws
+    if request.alpha is None:
+        return calibrate_posterior_sample(n=n, cells=cells, guarantee=request.guarantee, records=records, draws=draws)
+    public = None if request.secret_size else n
+    return PosteriorSample(n=public, cells=cells, alpha=request.alpha, records=records, draws=draws)
 
 
 def choose_urn(*, n: int, cells: int | None, request: Request) -> tuple[Urn, tuple[str, ...]]:
@@ -148,6 +244,40 @@ def _open_domain_urn(n: int, request: Request, base: FreshLabels | FiniteBase) -
     single = request.guarantee.per_record()
     most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
     return replace(urn, records=max(1, int(most)))
+
+
+def _insist_histogram(chosen: HistogramMechanism, wanted: Guarantee) -> None:
+    """Refuse a weight or an alpha that does not meet the guarantee, with the three nearest things that do."""
+    single = wanted.per_record()
+    if chosen.profile.delta(single.epsilon) <= single.delta:
+        return
+    got = unit_profile(chosen.profile, wanted)
+    pair = {"epsilon": single.epsilon, "delta": single.delta}
+    nearest = f"epsilon = {got.epsilon(wanted.delta):.4g} at this delta"
+    if isinstance(chosen, SmoothedHistogram):
+        most = largest_smoothed_records(n=chosen.n, bins=chosen.cells, weight=chosen.profile.weight, **pair)
+        least = calibrate_smoothed_histogram(n=chosen.n, cells=chosen.cells, guarantee=wanted, records=chosen.records).weight
+        raise CalibrationError(
+            f"{chosen.records:,} records from the histogram with this smoothing would cost more than the guarantee.",
+            alternatives=(
+                f"at most {most:,} records with this smoothing (--records {most})",
+                f"a weight of at least {float(least):.6g} for these {chosen.records:,} records (or leave --smoothing out)",
+                nearest,
+            ),
+        )
+    if isinstance(chosen, PosteriorSample):
+        least = calibrate_posterior_sample(
+            n=chosen.n, cells=chosen.cells, guarantee=wanted, records=chosen.records, draws=chosen.draws
+        ).urn.prior_total
+        raise CalibrationError(
+            f"{chosen.draws:,} posterior sample(s) with this alpha would cost more than the guarantee.",
+            alternatives=(
+                f"alpha of at least {float(least / chosen.cells):.5g} in every cell (or leave --alpha out)",
+                f"delta = {got.delta(wanted.epsilon):.3g} at this epsilon",
+                nearest,
+            ),
+        )
+    raise CalibrationError("the noise does not meet the guarantee.", alternatives=(nearest,))
 
 
 def _insist(urn: Urn, wanted: Guarantee) -> None:

@@ -8,13 +8,20 @@ from fractions import Fraction
 from privurn.errors import CalibrationError
 from privurn.mechanisms.dirichlet_multinomial import effective_sample_size
 from privurn.mechanisms.label_discovery import calibrate_discovery
+from privurn.mechanisms.perturbed_histogram import MOST_CELLS, PerturbedHistogram, calibrate_perturbed_histogram
+from privurn.mechanisms.posterior_sample import PosteriorSample, calibrate_posterior_sample
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
 from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
+from privurn.privacy.noisy_counts_accounting import Noise
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.urn_accounting import UNLIMITED, DirichletProcessProfile, PitmanYorProfile, Unlimited
 
 LARGEST_PRIOR_WEIGHT = 0.10
 SHARE_OF_LIMIT = 0.90
 MOST_TIMES_N = 10
+NEARLY_UNIFORM = 0.99
+
+HistogramMechanism = PerturbedHistogram | SmoothedHistogram | PosteriorSample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +146,60 @@ def explain(chosen: UrnPlan, *, guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(remarks)
 
 
+def explain_histogram(chosen: HistogramMechanism, *, guarantee: Guarantee) -> tuple[str, ...]:
+    """Public remarks on a histogram release; none where the number of confidential records is secret."""
+    if chosen.n is None:
+        return ()
+    remarks = []
+    if chosen.cells > chosen.n:
+        remarks.append(
+            f"There are more cells ({chosen.cells:,}) than confidential records ({chosen.n:,}): most of them are empty."
+        )
+    if isinstance(chosen, PerturbedHistogram):
+        if chosen.publish == "records" and chosen.noise_share > LARGEST_PRIOR_WEIGHT:
+            remarks.append(
+                f"Where most cells are empty, noise in them makes up to about {chosen.noise_share:.0%} of the released records."
+            )
+    elif isinstance(chosen, SmoothedHistogram):
+        remarks += _explain_smoothing(chosen, guarantee)
+    elif chosen.prior_weight > LARGEST_PRIOR_WEIGHT:
+        remarks.append(
+            f"The prior that the guarantee needs weighs {chosen.prior_weight:.0%} of the released probabilities, which are "
+            f"worth about {chosen.effective_sample_size:,.0f} plain records."
+        )
+    return tuple(remarks)
+
+
+def _about(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10.0 else f"{number:.2g}"
+
+
+def _explain_smoothing(chosen: SmoothedHistogram, guarantee: Guarantee) -> list[str]:
+    weight = float(chosen.weight)
+    if weight <= LARGEST_PRIOR_WEIGHT:
+        return []
+    tells = f"The uniform has weight {weight:.6g}"
+    if weight >= NEARLY_UNIFORM:
+        tells = f"The release is nearly uniform noise: the uniform has weight {weight:.10g}"
+    copies = float(chosen.records * (1 - chosen.weight))
+    remarks = [
+        f"{tells}; about {_about(copies)} of the {chosen.records:,} released records come from the data, and the release is "
+        f"worth about {_about(chosen.effective_sample_size)} plain records."
+    ]
+
+    def worth(records: int) -> float:
+        fewer = calibrate_smoothed_histogram(n=chosen.n, cells=chosen.cells, guarantee=guarantee, records=records)
+        return fewer.effective_sample_size
+
+    if chosen.cells > 2 and chosen.records > 1:  # two cells are slow to calibrate
+        best = _argmax(worth, chosen.records)
+        if best < chosen.records and worth(best) > 1.1 * chosen.effective_sample_size:
+            remarks.append(
+                f"{best:,} records need less of it and would be worth about {_about(worth(best))} (--records {best})."
+            )
+    return remarks
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """One line of `privurn plan`: a way to release, and what it would be worth."""
@@ -174,9 +235,52 @@ def options(*, n: int, cells: int | None, guarantee: Guarantee, strength: float 
                     remark=mark if plan.records == n else remark,
                 )
             )
+        found += _histogram_options(n=n, cells=cells, guarantee=guarantee)
     found += _open_domain_options(n=n, guarantee=guarantee, strength=strength, discount=discount)
     if cells is None:
         found.insert(0, _discovery_option(n=n, guarantee=guarantee))
+    return found
+
+
+def _histogram_options(*, n: int, cells: int, guarantee: Guarantee) -> list[Option]:
+    """Perturbed and smoothed histograms of n records, and one posterior sample; a noisy count has no effective sample size."""
+    noises: tuple[Noise, ...] = ("discrete-laplace",) if guarantee.delta == 0.0 else ("discrete-laplace", "discrete-gaussian")
+    found = []
+    for noise in noises if cells <= MOST_CELLS else ():
+        perturbed = calibrate_perturbed_histogram(n=n, cells=cells, guarantee=guarantee, noise=noise)
+        found.append(
+            Option(
+                mechanism=perturbed.name,
+                records=n,
+                alpha=None,
+                prior_weight=None,
+                effective_sample_size=None,
+                remark=f"{noise} noise, standard deviation {perturbed.noise_deviation:.4g} on each count",
+            )
+        )
+    smoothed = calibrate_smoothed_histogram(n=n, cells=cells, guarantee=guarantee)
+    found.append(
+        Option(
+            mechanism=smoothed.name,
+            records=n,
+            alpha=None,
+            prior_weight=float(smoothed.weight),
+            effective_sample_size=smoothed.effective_sample_size,
+            remark="n records",
+        )
+    )
+    if guarantee.delta > 0.0:
+        sample = calibrate_posterior_sample(n=n, cells=cells, guarantee=guarantee)
+        found.append(
+            Option(
+                mechanism=sample.name,
+                records=sample.records,
+                alpha=float(sample.urn.prior_total) / cells,
+                prior_weight=sample.prior_weight,
+                effective_sample_size=sample.effective_sample_size,
+                remark="the cell probabilities, as frequencies of so many urn draws",
+            )
+        )
     return found
 
 

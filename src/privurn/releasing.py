@@ -15,27 +15,43 @@ from typing import Any, Literal
 import numpy as np
 
 from privurn.certifying import certify
-from privurn.choosing import Request, choose_urn, plan_records, rationals, unit_profile, urn_of
+from privurn.choosing import Request, choose_mechanism, plan_records, rationals, unit_profile, urn_of
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, exact
-from privurn.errors import DomainError
+from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels, exact
+from privurn.errors import DomainError, FormatError
+from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, Publish
 from privurn.mechanisms.pitman_yor import FreshLabels
+from privurn.models import Model
 from privurn.planning import explain
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.noisy_counts_accounting import Noise
 from privurn.privacy.profile import Guarantee, Neighbouring
+from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
+from privurn.tables.output import Within
 
-MechanismName = Literal["auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor"]
+MechanismName = Literal[
+    "auto",
+    "dirichlet-multinomial",
+    "dirichlet-process",
+    "pitman-yor",
+    "perturbed-histogram",
+    "smoothed-histogram",
+    "posterior-sample",
+    "exponential",
+    "pseudo-posterior",
+]
 
 
 @dataclass(frozen=True)
 class Release:
-    """A finished release. It holds public data only: the synthetic records and their certificate."""
+    """A finished release. It holds public data only: the synthetic records (or noisy table) and their certificate."""
 
     table: Any = field(repr=False)
     kind: str
@@ -71,6 +87,14 @@ def release(
     base_weights: Sequence[int] | None = None,
     old_values_only: bool = False,
     discovery_share: float = 0.5,
+    noise: Noise | None = None,
+    publish: Publish | None = None,
+    weight: float | str | Fraction | None = None,
+    draws: int | None = None,
+    loss: LossName | None = None,
+    model: Model | None = None,
+    reference: Model | None = None,
+    within: Within = "midpoint",
     contributions: int = 1,
     neighbouring: Neighbouring = "replace-one",
     ledger: Ledger | str | Path | None = None,
@@ -90,12 +114,29 @@ def release(
     column
         Which column a single domain belongs to; not needed where the table has one column.
     n_records
-        How many records to release. Left out: the number that planning.plan_default chooses from public quantities.
+        How many records to release. Left out: the number that planning.plan_default chooses from public quantities; as many
+        as there are confidential ones for a histogram, and a million urn draws for a posterior sample.
     mechanism
         "auto" is the Dirichlet-multinomial urn on a public domain, and label discovery before it on open labels.
-        "dirichlet-process" and "pitman-yor" draw from the open-domain urns.
+        "dirichlet-process" and "pitman-yor" draw from the open-domain urns. On a public domain also "perturbed-histogram"
+        (noisy counts), "smoothed-histogram" (a mixture with the uniform), "posterior-sample" (cell probabilities),
+        "exponential" (a histogram near the data's) and "pseudo-posterior" (records from a small parametric model).
     alpha
         Prior records in each cell (one number, or one for each cell). Left out: the smallest that the guarantee allows.
+    noise, publish
+        Of the perturbed histogram: "discrete-laplace" (default), "laplace" or "discrete-gaussian"; whether to publish "records"
+        drawn from the noisy counts (default) or the "counts" themselves.
+    weight
+        Of the uniform: in the smoothed histogram, the smallest that the guarantee allows where left out; in the perturbed one,
+        0 where left out.
+    draws
+        How many posterior samples.
+    loss
+        Of the exponential mechanism: "l1" (default), "l2", "l2-squared", "hellinger", "hellinger-squared" or "w1".
+    model, reference
+        Of the pseudo-posterior: a model from privurn.models, and a public guess of the same kind that weighs the records.
+    within
+        What a record in a bin becomes: its "midpoint", or a "uniform" number from the bin.
     strength, discount, base_weights, old_values_only
         Of the open-domain urns; base_weights are public whole weights of the cells that new values are drawn from.
     discovery_share
@@ -128,12 +169,21 @@ def release(
         base_weights=None if base_weights is None else tuple(int(weight) for weight in base_weights),
         old_values_only=old_values_only,
         discovery_share=discovery_share,
+        noise=noise,
+        publish=publish,
+        weight=None if weight is None else exact(weight, name="weight"),
+        draws=draws,
+        loss=loss,
+        model=model,
+        reference=reference,
     )
-    job = _Job(request, Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger, entropy or SystemEntropy(), progress)
+    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+    job = _Job(request, account, entropy or SystemEntropy(), progress, within)
     with open_table(data) as source:
         named = _named_domain(domain, column, source)
         if isinstance(named, str) and request.secret_size:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
+        _check_within(job, named)
         progress("counting")
         if isinstance(named, str):
             counts = count_labels(source, named)
@@ -154,6 +204,7 @@ class _Job:
     ledger: Ledger | None
     entropy: Entropy
     progress: Callable[[str], None]
+    within: Within
 
     def pay(self, description: str, *, rho: float | None, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
@@ -186,11 +237,23 @@ class _Job:
 
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
-    urn, remarks = choose_urn(n=counts.n, cells=domain.size, request=job.request)
-    payment = job.pay(urn.name, rho=_zcdp(urn, job.request.guarantee), parameters=urn.parameters())
+    mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
+    payment = job.pay(mechanism.name, rho=_zcdp(mechanism, job.request.guarantee), parameters=mechanism.parameters())
     job.progress("drawing")
-    table = decode(urn.draw(counts, entropy=job.entropy).cells, domain)
-    return job.finish(urn, table=table, kind=kind, domain=domain.to_json(), payment=payment, remarks=remarks)
+    drawn = mechanism.draw(counts, entropy=job.entropy)
+    table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
+    stated = domain.to_json() | ({} if job.within == "midpoint" else {"within": job.within})
+    return job.finish(mechanism, table=table, kind=kind, domain=stated, payment=payment, remarks=remarks)
+
+
+def _check_within(job: _Job, domain: JointDomain | str) -> None:
+    """Before anything is counted or paid: only records in bins can be spread out."""
+    if job.within not in ("midpoint", "uniform"):
+        raise FormatError(f"within={job.within!r} is not known.", hint="midpoint or uniform")
+    tables = job.request.publish == "counts" or job.request.mechanism == "posterior-sample"
+    bins = isinstance(domain, JointDomain) and any(isinstance(each, Bins) for each in domain.columns.values())
+    if job.within == "uniform" and (tables or not bins):
+        raise DomainError("only records in bins can be spread out.", hint="Declare bins, or leave within (--within) out")
 
 
 def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
@@ -221,7 +284,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied as they are, new ones get fresh names."""
-    urn, remarks = choose_urn(n=counts.n, cells=None, request=job.request)
+    urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
     payment = job.pay(urn.name, rho=None, parameters=urn.parameters())
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
@@ -234,7 +297,12 @@ def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Relea
 
 
 def _zcdp(mechanism: Mechanism, guarantee: Guarantee) -> float | None:
-    """A pure epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016); for others no bound is claimed."""
+    """A pure epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016), noise has its own rho; else none is claimed.
+
+    For k records of one person rho grows by k^2 (their proposition 1.9).
+    """
+    if isinstance(mechanism, PerturbedHistogram):
+        return mechanism.profile.zcdp * guarantee.contributions**2
     if guarantee.delta > 0.0:
         return None
     return 0.5 * min(guarantee.epsilon, unit_profile(mechanism.profile, guarantee).pure_epsilon) ** 2

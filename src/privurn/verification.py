@@ -12,12 +12,26 @@ from typing import Any
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.certificate import Certificate, achieved, file_hash
 from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+
+WITH_CELLS = (
+    DirichletMultinomial,
+    PerturbedHistogram,
+    SmoothedHistogram,
+    PosteriorSample,
+    ExponentialHistogram,
+    PseudoPosterior,
+)
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
@@ -70,6 +84,9 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
         reasons.append("n or records do not fit the mechanism's parameters")
     if _cells(mechanism) != _domain_size(certificate["domain"]):
         reasons.append("the mechanism's cells do not fit the domain")
+    output = certificate["output"]
+    if mechanism.rows is not None and isinstance(output, dict) and output.get("rows") != mechanism.rows:
+        reasons.append("the number of published rows does not fit the mechanism's parameters")
     delta = profile.delta(target.epsilon)
     if delta > target.delta:
         reasons.append("the recomputed delta at the target epsilon exceeds the target")
@@ -88,7 +105,7 @@ def _agree(stated: float | None, computed: float | None) -> bool:
 
 
 def _cells(mechanism: Mechanism) -> int | None:
-    if isinstance(mechanism, DirichletMultinomial):
+    if isinstance(mechanism, WITH_CELLS):
         return mechanism.cells
     if isinstance(mechanism, DiscoveredUrn):
         return mechanism.urn.cells

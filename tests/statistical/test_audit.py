@@ -15,6 +15,7 @@ from planted_leaks import OrderedUrn, ReusedSeed, SecretSizeUrn, halved
 from privurn.auditing import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
 from privurn.counts import CountTable
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.mechanism import Drawn
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.plug_in_multinomial import PlugInMultinomial
 from privurn.privacy.audit import AuditResult, Pair, audit, largest_probability, smallest_probability
@@ -243,6 +244,20 @@ def test_a_function_of_ones_own_is_audited_on_records_and_on_counts():
     assert audit_callable(first_record, n=5, cells=3, epsilon=3.0, samples=1_000).convicted
     assert audit_callable(scaled_noise, n=5, cells=3, epsilon=1.0, takes="counts", samples=10_000).convicted
     assert not audit_callable(scaled_noise, n=5, cells=3, epsilon=2.0, takes="counts", samples=10_000).convicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedCells(DirichletMultinomial):
+    """WRONG ON PURPOSE: all cells in their order, which tell nothing, and beside each its count with a little noise."""
+
+    def draw(self, counts, *, entropy):
+        noise = entropy.integers(3, size=self.cells) - 1
+        return Drawn(np.arange(self.cells), weights=counts.dense(self.cells) + noise)
+
+
+def test_weights_beside_the_cells_are_part_of_the_output():
+    leak = WeightedCells(n=6, cells=3, alpha=F(4), records=2)
+    assert audit_mechanism(leak, epsilon=1.0, samples=1_000, seed=1).convicted
 
 
 def test_an_exception_is_an_output():

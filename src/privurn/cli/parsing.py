@@ -9,6 +9,7 @@ from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.domain import AnyDomain, ColumnDomain
+    from privurn.models import Model
     from privurn.privacy.profile import Neighbouring
 
 
@@ -118,3 +119,26 @@ def parse_neighbouring(text: str) -> Neighbouring:
     if text == "replace-one":
         return "replace-one"
     raise FormatError(f"the neighbouring relation {text!r} is not known.", hint="replace-one or add-remove")
+
+
+def parse_model(text: str) -> Model:
+    """A model by its name, where its defaults do, or from a file."""
+    import json
+    from pathlib import Path
+
+    import yaml
+
+    from privurn.models import MODELS, model_from_json
+
+    if text in MODELS:
+        return model_from_json({"kind": text})
+    try:
+        content = Path(text).read_text(encoding="utf-8")
+        data = json.loads(content) if text.endswith(".json") else yaml.safe_load(content)
+    except (OSError, ValueError, yaml.YAMLError):
+        raise FormatError(f"the model {text!r} is neither known nor a readable file.", hint=", ".join(MODELS)) from None
+    if not isinstance(data, dict):
+        raise FormatError(
+            f"the model file {text!r} is not understood.", hint="kind: normal, mean: [0, 100], deviation: [1, 50]"
+        )
+    return model_from_json(data)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_text, stages
-from privurn.cli.parsing import parse_domain, parse_neighbouring, whole_number
+from privurn.cli.parsing import parse_domain, parse_model, parse_neighbouring, whole_number
 from privurn.errors import FormatError
 
 EXAMPLES = """Examples:
@@ -17,7 +17,9 @@ privurn release visits.parquet --column region --categories north,south,east,wes
 
 privurn release people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --delta 1e-8 -o out
 
-privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -o out"""
+privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -o out
+
+privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-histogram --publish counts --epsilon 1 -o out"""
 
 Columns = Annotated[list[str] | None, typer.Option("--column", help="The confidential column.", show_default=False)]
 Grids = Annotated[
@@ -63,7 +65,13 @@ def release(
     records: Annotated[
         str | None, typer.Option("--records", help="How many records to release. Default: chosen from public quantities.")
     ] = None,
-    mechanism: Annotated[str, typer.Option(help="auto, dirichlet-multinomial, dirichlet-process or pitman-yor.")] = "auto",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="auto, dirichlet-multinomial, dirichlet-process, pitman-yor, perturbed-histogram, smoothed-histogram or "
+            "posterior-sample."
+        ),
+    ] = "auto",
     alpha: Annotated[
         str | None, typer.Option(help="Prior records in each cell. Default: the smallest that is private.")
     ] = None,
@@ -74,6 +82,27 @@ def release(
         typer.Option("--old-values-only", help="Open-domain urns: publish only copies of old values; their number is random."),
     ] = False,
     discovery_share: Annotated[float, typer.Option(help="Part of the budget that naming open labels spends.")] = 0.5,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="Perturbed histogram: discrete-laplace (default), laplace or discrete-gaussian.", show_default=False),
+    ] = None,
+    publish: Annotated[
+        str | None,
+        typer.Option(help="Perturbed histogram: records (default) or the noisy counts themselves.", show_default=False),
+    ] = None,
+    smoothing: Annotated[
+        str | None,
+        typer.Option(help="Weight of the uniform in a smoothed (default: the smallest) or perturbed histogram (default: 0)."),
+    ] = None,
+    draws: Annotated[int | None, typer.Option(help="Posterior sample: how many (default 1).", show_default=False)] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Exponential mechanism: l1 (default), l2, l2-squared, hellinger, hellinger-squared or w1."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Pseudo-posterior: beta, bernoulli, or a YAML/JSON file with kind and bounds.")
+    ] = None,
+    within: Annotated[str, typer.Option(help="Records in bins become the bin's midpoint, or uniform in the bin.")] = "midpoint",
     contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
     neighbouring: NeighbouringOption = "replace-one",
     ledger: Annotated[
@@ -121,6 +150,13 @@ def release(
             discount=discount,
             old_values_only=old_values_only,
             discovery_share=discovery_share,
+            noise=noise,  # type: ignore[arg-type]
+            publish=publish,  # type: ignore[arg-type]
+            weight=smoothing,
+            draws=draws,
+            loss=loss,  # type: ignore[arg-type]
+            model=None if model is None else parse_model(model),
+            within=within,  # type: ignore[arg-type]
             contributions=contributions,
             neighbouring=parse_neighbouring(neighbouring),
             ledger=account,
@@ -154,7 +190,11 @@ def _report(made: Any, output: Path, *, json: bool) -> None:
         return
     target, achieved = certificate["target"], certificate["achieved"]
     unit = certificate["privacy_unit"]["unit"]
-    print_text(f"Released {certificate['output']['rows']:,} records with the {certificate['mechanism']['name']} mechanism.")
+    name, parameters = certificate["mechanism"]["name"], certificate["mechanism"]["parameters"]
+    table = {"posterior-sample": "cell probabilities"}.get(
+        name, "noisy counts" if parameters.get("publish") == "counts" else "records"
+    )
+    print_text(f"Released {certificate['output']['rows']:,} {table} with the {name} mechanism.")
     print_text(f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for {unit};")
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."

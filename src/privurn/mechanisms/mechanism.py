@@ -34,6 +34,11 @@ class Mechanism(ABC):
     def profile(self) -> PrivacyProfile:
         """The guarantee, for one record."""
 
+    @property
+    def rows(self) -> int | None:
+        """Rows of the published table where the parameters fix them, else None."""
+        return None
+
     @abstractmethod
     def draw(self, counts: CountTable, *, entropy: Entropy) -> "Drawn":
         """Apply the mechanism once."""
@@ -52,8 +57,29 @@ class Drawn:
     """Released cells, in an order that carries no information.
 
     Cells at or above `first_new` are fresh labels that the data did not hold (open labels only).
+
+    With `weights` the release is no list of records but a table: all cells in their order, `draws` times over, and a number
+    beside each of them, published in a column called `weight_name`.
     """
 
-    def __init__(self, cells: NDArray[np.int64], *, first_new: int | None = None) -> None:
+    def __init__(
+        self,
+        cells: NDArray[np.int64],
+        *,
+        first_new: int | None = None,
+        weights: NDArray[Any] | None = None,
+        weight_name: str = "weight",
+        draws: int = 1,
+    ) -> None:
         self.cells = cells
         self.first_new = first_new
+        self.weights = weights
+        self.weight_name = weight_name
+        self.draws = draws
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What is published beside the cells: nothing for records; else the weights, and the number of the draw if several."""
+        if self.weights is None:
+            return {}
+        number = np.repeat(np.arange(1, self.draws + 1), len(self.cells) // self.draws)
+        return {**({"draw": number} if self.draws > 1 else {}), self.weight_name: self.weights}

@@ -148,7 +148,7 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
                 "name": "Synthetic data set released with privurn",
                 "data_product_type": "Synthetic data",
                 "publication_date": str(data["created"])[:10],
-                "description": f"{data['records']} synthetic records of the columns {', '.join(data['columns'])}",
+                "description": f"Synthetic release of the columns {', '.join(data['columns'])} ({data['mechanism']['name']})",
             },
             "dp_flavor": {
                 "name": "Pure DP" if pure else "Approximate DP",

@@ -73,7 +73,7 @@ class SmoothedHistogramProfile(SymmetricProfile):
         law = _difference_law(self.records, self.weight / self.bins, (1.0 - self.weight) / self.n)
         first = math.floor(epsilon / self._step)
         losses = self._step * np.arange(first, law.size)
-        return float(law[first:] @ np.maximum(0.0, -np.expm1(epsilon - losses))) + SMALLEST_DELTA
+        return float(law[first:] @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses)))) + SMALLEST_DELTA
 
 
 @lru_cache(maxsize=64)
@@ -120,7 +120,7 @@ def _binomial_divergence(m: int, a: float, b: float, c: float, epsilon: float) -
     down = np.cumprod(1.0 / ratios[:mode][::-1])[::-1]
     probabilities = np.concatenate((down, up))
     losses = counts * math.log1p(c / a) - (m - counts) * math.log1p(c / b)
-    positive = probabilities @ np.maximum(0.0, -np.expm1(epsilon - losses))
+    positive = probabilities @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses)))
     return float(positive / probabilities.sum()) + SMALLEST_DELTA
 
 

@@ -28,7 +28,7 @@ LARGEST_EXACT_SCALE = 20_000.0
 
 def mirrored(delta: float, *, epsilon: float) -> float:
     """delta(-epsilon) from delta(epsilon), for epsilon >= 0 and a profile over both orders of its neighbours."""
-    return min(1.0, -math.expm1(-epsilon) + math.exp(-epsilon) * delta)
+    return min(1.0, (-math.expm1(-epsilon) + math.exp(-epsilon) * delta) * ROUND_UP)
 
 
 def check_positive(name: str, value: float) -> None:

@@ -1,29 +1,65 @@
 """From released cells to records: the values that cells stand for, in the kind of frame that came in, or in a file."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, plain
+from privurn.errors import DomainError
 from privurn.tables.counting import as_bins
 
+Within = Literal["midpoint", "uniform"]
+"""What a record in a bin becomes: the bin's midpoint, or a number drawn uniformly from it, independently for each record."""
 
-def decode(cells: NDArray[np.int64], domain: JointDomain) -> Any:
-    """Arrow table of the records that cell numbers stand for."""
+WITHIN_STEPS = 2**20
+"""Equal parts of a bin; a uniform number within it is the middle of one of them."""
+
+
+class Integers(Protocol):
+    """A source of random integers (`privacy.entropy.Entropy` is one)."""
+
+    def integers(self, bound: int, *, size: int) -> NDArray[np.int64]:
+        """Independent integers, uniform on [0, bound)."""
+
+
+def decode(
+    cells: NDArray[np.int64],
+    domain: JointDomain,
+    *,
+    within: Within = "midpoint",
+    entropy: Integers | None = None,
+    extra: Mapping[str, NDArray[Any]] | None = None,
+) -> Any:
+    """Arrow table of the records that cell numbers stand for; `extra` columns of numbers are put beside them.
+
+    within="uniform" spreads the numbers of bins at a resolution of WITHIN_STEPS, with integers from `entropy`.
+    """
     import pyarrow as pa
 
+    if within == "uniform" and (entropy is None or not any(isinstance(each, Bins) for each in domain.columns.values())):
+        raise DomainError("only bins can be spread out, and only for records.", hint="Declare bins, or use within='midpoint'")
     columns, rest = {}, cells
     for name, column in domain.columns.items():
         rest, own = np.divmod(rest, column.size)
-        columns[name] = _decode_column(own, column)
+        spread = entropy if within == "uniform" and isinstance(column, Bins) else None
+        columns[name] = _decode_column(own, column, spread=spread)
+    for name, numbers in (extra or {}).items():
+        columns[_unused(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
     return pa.table(columns)
 
 
-def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain) -> Any:
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: Integers | None = None) -> Any:
     """Released values: "other" is the text "other" among categories and NaN among numbers; the null cell is null."""
     import pyarrow as pa
 
@@ -37,7 +73,19 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain) -> Any:
     numbers = _grid_values(domain) if isinstance(domain, Grid) else _midpoints(as_bins(domain))
     if domain.other_cell is not None:
         numbers = np.append(numbers.astype(np.float64), np.nan)
-    return _arrow(numbers[np.where(null, 0, cells)], null)
+    released = numbers[np.where(null, 0, cells)]
+    if spread is not None:
+        released = released + _offsets(cells, as_bins(domain), spread)
+    return _arrow(released, null)
+
+
+def _offsets(cells: NDArray[np.int64], domain: Bins, spread: Integers) -> NDArray[np.float64]:
+    """Distances from the bins' midpoints, strictly inside the bins; 0 for records in no bin. Adds no information on them."""
+    widths = np.array([float(Fraction(b) - Fraction(a)) for a, b in pairwise(domain.edges)])
+    own = np.append(widths, [0.0] * (domain.size - domain.n_values))[cells]
+    places = spread.integers(WITHIN_STEPS, size=len(cells))
+    offsets: NDArray[np.float64] = own * ((2 * places + 1 - WITHIN_STEPS) / (2 * WITHIN_STEPS))
+    return offsets
 
 
 def _arrow(numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:

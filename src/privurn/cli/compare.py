@@ -1,0 +1,156 @@
+"""`privurn compare`: which mechanism comes closest to a column at a given guarantee. Confidential."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.utility.results import Comparison, Result
+
+EXAMPLES = """Examples:
+
+privurn compare pay.csv --column pay --grid 0:200000:1000 --epsilon 1 --delta 1e-6
+
+privurn compare pay.csv --column pay --grid 0:200000:1000 --epsilon 1 --delta 1e-6 --runs 400 --plot pay --json
+
+privurn compare visits.parquet --column region --categories north,south,east,west --epsilon 0.5
+
+privurn compare people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --delta 1e-8"""
+
+WARNING = (
+    "confidential: these figures were computed from the data at hand. Do not publish them. Choosing a mechanism by them is a "
+    "look at the data that no guarantee covers: choose on an older or a made-up table where you can."
+)
+
+
+def compare(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    column: Columns = None,
+    grid: Grids = None,
+    bins: BinEdges = None,
+    categories: CategoryLists = None,
+    domain: DomainFile = None,
+    outside: Outside = None,
+    nulls: Nulls = "error",
+    mechanism: Annotated[
+        list[str] | None, typer.Option("--mechanism", metavar="NAME", help="Compare only these; may be given several times.")
+    ] = None,
+    records: Annotated[
+        str | None, typer.Option("--records", help="How many records each releases. Default: what each chooses by itself.")
+    ] = None,
+    runs: Annotated[str, typer.Option("--runs", help="Simulated releases of each mechanism.")] = "100",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulation; the same seed gives the same numbers.")] = 0,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, help="Default: as many as there are cores, where the work is long.")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option("--plot", metavar="PREFIX", help="Draw PREFIX-confidential-errors.png and -density.png."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Simulate every mechanism that meets the guarantee, many times, and measure it against the data. Confidential.
+
+    Nothing is released and no budget is spent; the table, the words and the pictures are for the custodian only.
+    """
+    from privurn.utility.comparison import compare as make_comparison
+
+    declared = parse_domain(
+        columns=column or [],
+        grids=grid or [],
+        bins=bins or [],
+        categories=categories or [],
+        open_labels=False,
+        domain_file=domain,
+        outside=outside,
+        nulls=nulls,
+    )
+    if plot is not None and not Path(plot).absolute().parent.is_dir():
+        raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
+    with _progress(quiet=json) as progress:
+        found = make_comparison(
+            file,
+            domain=declared,
+            column=column[0] if column and len(column) == 1 and not isinstance(declared, dict) else None,
+            epsilon=epsilon,
+            delta=delta,
+            mechanisms=mechanism,
+            n_records=None if records is None else whole_number(records),
+            runs=whole_number(runs),
+            seed=seed,
+            processes=processes,
+            progress=progress,
+        )
+    pictures = [] if plot is None else _draw(found, plot)
+    note(WARNING)
+    if json:
+        print_json({**found.to_confidential(), **({"pictures": pictures} if pictures else {})})
+        return
+    _report(found)
+    for path in pictures:
+        print_text(f"Picture (confidential): {path}")
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar that fills with the simulated releases; silent for machines."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("Simulated releases", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _draw(found: "Comparison", prefix: str) -> list[str]:
+    """The errors, and the curves of each column."""
+    from privurn.figures import save
+    from privurn.utility.pictures import density_overlays, error_boxes
+
+    paths = [str(save(error_boxes(found), f"{prefix}-confidential-errors.png"))]
+    for axis in found.axes:
+        own = f"-{axis.column}" if len(found.axes) > 1 else ""
+        paths.append(str(save(density_overlays(found, column=axis.column), f"{prefix}-confidential-density{own}.png")))
+    return paths
+
+
+def _report(found: "Comparison") -> None:
+    guarantee = found.guarantee
+    title = (
+        f"CONFIDENTIAL: {found.n:,} records, {found.cells:,} cells, epsilon = {guarantee.epsilon:g}, "
+        f"delta = {guarantee.delta:g}; errors: median of {found.runs:,} runs ± half the interquartile range"
+    )
+    rows = [_row(each) for each in found.results]
+    rows.append(_row(found.plain, name=f"{found.plain.name}\n(not private)"))
+    print_table(title, ("mechanism", "releases", *(metric.title for metric in found.metrics)), rows)
+    for sentence in found.words:
+        print_text(sentence)
+
+
+def _row(result: "Result", *, name: str | None = None) -> tuple[str, ...]:
+    figures = [f"{_short(a)}\n{_short(b, sign='±')}" for a, b in zip(result.medians, result.spreads, strict=True)]
+    return (name or result.name, result.output, *figures)
+
+
+def _short(value: float, *, sign: str = "") -> str:
+    """Three digits, without an exponent where it can be helped."""
+    if math.isnan(value):
+        return "-"
+    return f"{sign}{value:,.0f}" if abs(value) >= 100.0 else f"{sign}{value:.3g}"

@@ -1,0 +1,269 @@
+"""The exponential mechanism over histograms: of all histograms of m records, one is drawn that is likely to be near the data.
+
+Weights are exact decimals and draws exact integers, so epsilon-DP holds with delta = 0 for the law actually sampled. Where that
+law can neither be factorised nor enumerated the mechanism refuses. Proof: docs/proofs/exponential.md.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import MAX_EMAX, Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import CalibrationError, ModelError
+from privurn.mechanisms import exponential_sampling as sampling
+from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
+from privurn.mechanisms.exponential_simulation import simulated_counts
+from privurn.mechanisms.histogram_sampling import check_sizes
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.noise_accounting import ExponentialMechanismProfile
+from privurn.privacy.profile import Guarantee, check_epsilon
+
+MOST_CANDIDATES = 10**6
+"""Histograms enumerated for a loss that does not factorise: about half a minute."""
+MOST_PRODUCTS = 5 * 10**7
+"""z m^2 / 2 for a squared loss: ten to twenty seconds."""
+MOST_ENTRIES = 10**6
+"""Weights of fifty digits kept in memory."""
+MOST_CONFIDENTIAL = 10**11
+SMALLEST_EPSILON = 1e-9
+SLACK = Decimal("1e-20")
+"""Taken off epsilon: more than rounding to fifty digits can add to it within the limits above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialHistogram(Mechanism):
+    """A histogram s of `records` records on `cells` cells with probability proportional to e^(-epsilon loss(x, s) / range).
+
+    The base measure is uniform over histograms: without data each of the C(m + z - 1, z - 1) count vectors is as likely as
+    another. x is the confidential histogram of n records; `loss` and its range (at most twice the sensitivity) are listed in
+    mechanisms/exponential_losses.py. `gaps` are the public distances between neighbouring cells for "w1"; None: all equal.
+
+    The released records are those of s in random order. The log-likelihood ratio of neighbours lies in an interval of length
+    `epsilon` (bounded range), which implies epsilon-DP with delta = 0. Replace-one neighbours only: proportions of a
+    table of secret size may move by 1 with a single record.
+    """
+
+    n: int
+    cells: int
+    records: int
+    epsilon: float
+    loss: LossName = "l1"
+    gaps: tuple[Fraction, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_sizes(n=self.n, cells=self.cells, records=self.records)
+        if self.cells < 2:
+            raise ModelError("the exponential mechanism chooses between histograms: it needs at least two cells.")
+        if self.loss not in LOSSES:
+            raise ModelError("the loss is not known.", hint=", ".join(LOSSES))
+        if check_epsilon(self.epsilon) < SMALLEST_EPSILON:
+            raise ModelError(f"epsilon must be at least {SMALLEST_EPSILON:g} here.", hint="For example epsilon=1.0")
+        if self.n > min(MOST_CONFIDENTIAL, MAX_EMAX / self.epsilon):
+            raise ModelError("too many confidential records for exact weights.", hint=f"At most {MOST_CONFIDENTIAL:,}")
+        self._check_gaps()
+        if not affordable(loss=self.loss, cells=self.cells, records=self.records):
+            raise _unaffordable(loss=self.loss, cells=self.cells, records=self.records)
+
+    def _check_gaps(self) -> None:
+        if self.gaps is None:
+            return
+        if self.loss != "w1":
+            raise ModelError("only the loss 'w1' knows distances between cells.", hint="Leave the gaps out, or use loss='w1'")
+        if len(self.gaps) != self.cells - 1 or not all(isinstance(gap, Fraction) and gap > 0 for gap in self.gaps):
+            raise ModelError("gaps must be positive rationals, one less than there are cells.")
+
+    @property
+    def name(self) -> str:
+        """Its name in certificates."""
+        return "exponential"
+
+    @property
+    def profile(self) -> ExponentialMechanismProfile:
+        """That of bounded range: pure epsilon, with the best delta for smaller epsilon that bounded range alone implies."""
+        return ExponentialMechanismProfile(epsilon0=self.epsilon, bounded_range=True)
+
+    @property
+    def rows(self) -> int:
+        """One for each record."""
+        return self.records
+
+    @property
+    def rate(self) -> Decimal:
+        """Fifty digits of (epsilon - SLACK) / range, per unit in which the loss's terms are counted."""
+        with localcontext(CONTEXT):
+            return (Decimal(self.epsilon) - SLACK) / self._loss.spread(self.n, self.records, self.cells, sum(self.whole_gaps))
+
+    @property
+    def whole_gaps(self) -> tuple[int, ...]:
+        """The gaps as whole numbers; a common factor changes nothing, as the range has it too."""
+        if self.gaps is None:
+            return (1,) * (self.cells - 1)
+        common = math.lcm(*(gap.denominator for gap in self.gaps))
+        return tuple(int(gap * common) for gap in self.gaps)
+
+    @property
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Exact: the law is that of the weights computed, whose distance from the ideal one is part of the guarantee."""
+        self.check(counts)
+        out = np.repeat(np.arange(self.cells), self.histogram(counts, entropy=entropy))
+        entropy.shuffle(out)
+        return Drawn(out)
+
+    def histogram(self, counts: CountTable, *, entropy: Entropy) -> list[int]:
+        """The chosen histogram: how many released records each cell gets."""
+        confidential = counts.dense(self.cells).tolist()
+        if self._loss.route == "candidates":
+            index = sampling.choose(self.candidate_weights(confidential), entropy=entropy)
+            return sampling.candidate(index, cells=self.cells, records=self.records)
+        law = self.sequential_weights(confidential)
+        return sampling.draw_sequentially(law, cells=self.cells, records=self.records, entropy=entropy)
+
+    def sequential_weights(self, confidential: list[int]) -> sampling.SequentialWeights:
+        """Weights of one cell after the other, for a loss that factorises."""
+        loss, n, m, rate = self._loss, self.n, self.records, self.rate
+        if loss.route == "totals":
+            return sampling.TotalWeights(sampling.total_tables(loss, confidential, gaps=self.whole_gaps, n=n, m=m, rate=rate))
+        tables = sampling.cell_tables(loss, confidential, n=n, m=m, rate=rate)
+        if not loss.linear:
+            return sampling.CellWeights(tables)
+        with localcontext(CONTEXT):
+            ratio = (-rate * n).exp()
+        return sampling.CellWeights(tables, kinks=[kink(x, n=n, m=m) for x in confidential], ratio=ratio)
+
+    def candidate_weights(self, confidential: list[int]) -> list[Decimal]:
+        """Weights of all histograms, for a loss that does not factorise."""
+        return sampling.candidate_weights(self._loss, confidential, n=self.n, m=self.records, rate=self.rate)
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
+        drawn: NDArray[np.int64] = self.simulate_many(counts, rng=rng, runs=1)[0]
+        return drawn
+
+    def simulate_many(self, counts: CountTable, *, rng: np.random.Generator, runs: int) -> NDArray[np.int64]:
+        """`runs` independent simulated histograms, one a row, from one set of weights."""
+        return simulated_counts(
+            self._loss,
+            counts.dense(self.cells),
+            gaps=self.whole_gaps,
+            n=self.n,
+            m=self.records,
+            rate=float(self.rate),
+            rng=rng,
+            runs=runs,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "cells": self.cells,
+            "records": self.records,
+            "epsilon": self.epsilon,
+            "loss": self.loss,
+            "gaps": None if self.gaps is None else [str(gap) for gap in self.gaps],
+            "base": "uniform over histograms",
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "ExponentialHistogram":
+        """Inverse of `parameters`."""
+        if data["base"] != "uniform over histograms":
+            raise ModelError("the base measure is not known to this version.")
+        return cls(
+            n=int(data["n"]),
+            cells=int(data["cells"]),
+            records=int(data["records"]),
+            epsilon=float(data["epsilon"]),
+            loss=data["loss"],
+            gaps=None if data["gaps"] is None else tuple(Fraction(gap) for gap in data["gaps"]),
+        )
+
+
+def affordable(*, loss: LossName, cells: int, records: int) -> bool:
+    """Whether the law can be sampled exactly within the limits of this module."""
+    if LOSSES[loss].route == "candidates":
+        # with 64 cells and records there are far too many already, and their exact number takes long
+        return min(cells, records) < 64 and math.comb(records + cells - 1, cells - 1) <= MOST_CANDIDATES
+    products = 0 if LOSSES[loss].linear else cells * records * records // 2
+    return cells * (records + 1) <= MOST_ENTRIES and products <= MOST_PRODUCTS
+
+
+def most_records(*, loss: LossName, cells: int) -> int:
+    """Most records for which the law can be sampled exactly; 0 where there are too many cells for any.
+
+    >>> [most_records(loss=loss, cells=100) for loss in ("l1", "w1", "l2-squared", "l2")]
+    [9999, 9999, 1000, 3]
+    """
+    low, high = 0, MOST_ENTRIES
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if affordable(loss=loss, cells=cells, records=middle) else (low, middle - 1)
+    return low
+
+
+def _unaffordable(*, loss: LossName, cells: int, records: int) -> CalibrationError:
+    """What can be had instead; nothing here depends on the data."""
+    alternatives = []
+    if most := most_records(loss=loss, cells=cells):
+        alternatives.append(f"at most {most:,} records with the loss {loss!r}")
+    alternatives += [
+        f"the loss {other!r} with these {records:,} records"
+        for other in LOSSES
+        if affordable(loss=other, cells=cells, records=records)
+    ]
+    alternatives.append("fewer cells: a coarser grid, larger bins or fewer categories")
+    return CalibrationError(
+        f"{records:,} records on {cells:,} cells are too many for an exact draw with the loss {loss!r}, "
+        "and an approximate draw would have no guarantee.",
+        alternatives=tuple(alternatives),
+    )
+
+
+def calibrate_exponential(
+    *,
+    n: int,
+    cells: int,
+    guarantee: Guarantee,
+    loss: LossName = "l1",
+    records: int | None = None,
+    gaps: tuple[Fraction, ...] | None = None,
+) -> ExponentialHistogram:
+    """The mechanism for the guarantee; delta may be 0. n records unless that is too many for an exact draw, then the most.
+
+    A positive delta buys a larger pure epsilon, as far as the profile of bounded range allows.
+
+    >>> calibrate_exponential(n=10_000, cells=100, guarantee=Guarantee(epsilon=1, delta=0), loss="w1").records
+    9999
+    """
+    if guarantee.neighbouring != "replace-one":
+        raise ModelError(
+            "the exponential mechanism needs a public number of records.",
+            hint="Use replace-one neighbours, or mechanism='auto'",
+        )
+    if loss not in LOSSES:
+        raise ModelError("the loss is not known.", hint=", ".join(LOSSES))
+    single = guarantee.per_record()
+    size = max(1, min(n, most_records(loss=loss, cells=cells))) if records is None else records
+    epsilon = _largest_epsilon(single)
+    return ExponentialHistogram(n=n, cells=cells, records=size, epsilon=epsilon, loss=loss, gaps=gaps)
+
+
+def _largest_epsilon(wanted: Guarantee) -> float:
+    """Largest pure epsilon0 whose profile is at most delta at epsilon: delta(epsilon) grows with epsilon0."""
+    low, high = wanted.epsilon, min(600.0, 2.0 * wanted.epsilon + 1.0)
+    if wanted.delta == 0.0:
+        return low
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        kept = ExponentialMechanismProfile(epsilon0=middle).delta(wanted.epsilon) <= wanted.delta
+        low, high = (middle, high) if kept else (low, middle)
+    return low

@@ -1,0 +1,55 @@
+"""Independent records from a histogram mixed with the uniform, in exact integers: shared by the histogram mechanisms."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.privacy.entropy import Entropy
+
+LARGEST_TOTAL_BITS = 61
+
+
+def sample_cells(
+    weights: NDArray[np.int64],
+    *,
+    values: NDArray[np.int64],
+    cells: int,
+    smoothing: Fraction,
+    size: int,
+    entropy: Entropy,
+) -> NDArray[np.int64]:
+    """`size` independent cells: values[i] with probability (1 - smoothing) weights[i]/total, plus smoothing/cells for each.
+
+    Where all weights are 0 the uniform over 0..cells-1 takes their place. Weights must not be negative. Independent draws
+    come in an order that carries no information.
+    """
+    excess = int(np.ceil(np.log2(max(1.0, float(weights.sum(dtype=np.float64)))))) - LARGEST_TOTAL_BITS
+    ends = np.cumsum(weights >> max(0, excess))  # only noise of an absurd scale has a total too long for the integers
+    if len(ends) == 0 or ends[-1] == 0 or smoothing == 1:
+        return entropy.integers(cells, size=size)
+    drawn: NDArray[np.int64] = values[np.searchsorted(ends, entropy.integers(int(ends[-1]), size=size), side="right")]
+    if smoothing > 0:
+        uniform = entropy.integers(smoothing.denominator, size=size) < smoothing.numerator
+        drawn[uniform] = entropy.integers(cells, size=int(uniform.sum()))
+    return drawn
+
+
+def check_smoothing(weight: Fraction, *, name: str, positive: bool) -> None:
+    """A share of the uniform: an exact rational between 0 and 1."""
+    if not (isinstance(weight, Fraction) and 0 <= weight <= 1) or (positive and weight == 0):
+        interval = "(0, 1]" if positive else "[0, 1]"
+        raise ModelError(
+            f"{name} must be a rational in {interval}.", hint="The share of the uniform, for example Fraction(1, 10)"
+        )
+
+
+def check_sizes(*, n: int | None, cells: int, records: int) -> None:
+    """Whole positive numbers; n may be secret."""
+    if n is not None and n < 1:
+        raise ModelError("n must be a positive whole number.", hint="The number of confidential records, for example n=10000")
+    if cells < 1:
+        raise ModelError("a histogram needs at least one cell.")
+    if records < 1:
+        raise ModelError("the number of released records must be at least 1.")

@@ -1,0 +1,236 @@
+"""The perturbed histogram: every count gets independent noise; publish the noisy counts, or records sampled from them.
+
+The noise is OpenDP's: exact samplers on integers, seeded by the operating system. What follows it (clipping at 0,
+normalising, smoothing, sampling) is post-processing, done in exact integers. Proof: docs/proofs/histograms.md.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.calibration import round_up_to_rational
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.histogram_calibration import smallest_scale
+from privurn.privacy.noisy_counts_accounting import STEPS, Noise, NoisyCountsProfile
+from privurn.privacy.profile import Guarantee
+
+Publish = Literal["records", "counts"]
+
+MOST_CELLS = 5_000_000
+"""Every cell gets noise, the empty ones too, at some microseconds each."""
+
+AT_ONCE = 100_000
+"""Cells handed to OpenDP in one call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedHistogram(Mechanism):
+    """Counts of `cells` cells plus independent `noise` of the given `scale`; n = None: add-remove neighbours, n secret.
+
+    `noise`: "discrete-laplace", P(k) proportional to e^(-|k|/scale) on the integers; "laplace", the same on multiples of
+    1/1024; "discrete-gaussian", P(k) proportional to e^(-k^2/(2 scale^2)) on the integers.
+
+    publish="counts": the noisy counts themselves, negative ones too; `records` is then the number of cells, one row each.
+    publish="records": noisy counts below 0 become 0, and `records` independent records are drawn, each a cell with
+    probability (1 - smoothing) count/total + smoothing/cells, or uniform where all counts are 0.
+
+    The profile is that of the noisy counts: tight for publish="counts", an upper bound for records.
+    """
+
+    n: int | None
+    cells: int
+    records: int
+    noise: Noise
+    scale: float
+    publish: Publish = "records"
+    smoothing: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        check_sizes(n=self.n, cells=self.cells, records=self.records)
+        check_smoothing(self.smoothing, name="smoothing", positive=False)
+        if self.publish not in ("records", "counts"):
+            raise ModelError("publish must be 'records' or 'counts'.")
+        if self.publish == "counts" and (self.records != self.cells or self.smoothing != 0):
+            raise ModelError(
+                "noisy counts are one row for each cell, without smoothing.", hint="Give records=cells, no smoothing"
+            )
+        if self.cells > MOST_CELLS:
+            raise ModelError(
+                f"a perturbed histogram adds noise to every cell, and at most {MOST_CELLS:,} are supported.",
+                hint="Use a coarser domain, or mechanism='auto', in which empty cells cost nothing",
+            )
+        _ = self.profile  # checks noise and scale
+
+    @property
+    def name(self) -> str:
+        """perturbed-histogram."""
+        return "perturbed-histogram"
+
+    @property
+    def profile(self) -> NoisyCountsProfile:
+        """That of the noisy counts."""
+        return NoisyCountsProfile(
+            cells=self.cells,
+            noise=self.noise,
+            scale=self.scale,
+            neighbouring="add-remove" if self.n is None else "replace-one",
+        )
+
+    @property
+    def rows(self) -> int:
+        """Records, or one row for each cell."""
+        return self.records
+
+    @property
+    def noise_deviation(self) -> float:
+        """Standard deviation of the noise on one count, from its variance: 2 r/(1 - r)^2 on a lattice, about scale^2."""
+        if self.noise == "discrete-gaussian":
+            return self.scale
+        steps = STEPS[self.noise]
+        rate = 1.0 / (self.scale * steps)
+        return float(np.sqrt(0.5) / np.sinh(0.5 * rate)) / steps
+
+    @property
+    def noise_share(self) -> float:
+        """Share of the released records that noise would make if all cells but one were empty, on average and about."""
+        if self.n is None:
+            raise ModelError("this needs the number of confidential records, which is secret here.")
+        if self.noise == "discrete-gaussian":
+            kept = self.scale / np.sqrt(2.0 * np.pi)
+        else:  # half the mean size of the noise, r/(1 - r^2)
+            steps = STEPS[self.noise]
+            kept = 0.5 / np.sinh(1.0 / (self.scale * steps)) / steps
+        return float((self.cells - 1) * kept / (self.n + (self.cells - 1) * kept))
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Noise by OpenDP, whatever `entropy` is; records from the clipped counts by `entropy`."""
+        self.check(counts)
+        noisy = self.noisy_counts(counts)
+        steps = STEPS[self.noise]
+        if self.publish == "counts":
+            return Drawn(np.arange(self.cells), weights=noisy if steps == 1 else noisy / steps, weight_name="count")
+        return Drawn(
+            sample_cells(
+                np.maximum(noisy, 0),
+                values=np.arange(self.cells),
+                cells=self.cells,
+                smoothing=self.smoothing,
+                size=self.records,
+                entropy=entropy,
+            )
+        )
+
+    def noisy_counts(self, counts: CountTable) -> NDArray[np.int64]:
+        """All counts with noise, in lattice steps (1/1024 for "laplace")."""
+        measurement = _measurement(self.noise, self.scale)
+        exact = counts.dense(self.cells) * STEPS[self.noise]
+        blocks = [measurement(exact[i : i + AT_ONCE].tolist()) for i in range(0, self.cells, AT_ONCE)]
+        return np.concatenate([np.array(block, np.int64) for block in blocks])
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Floating-point twin for simulation, never for a release: noisy counts, or how often each cell is drawn."""
+        steps = STEPS[self.noise]
+        noisy = (counts.dense(self.cells) * steps + _simulated_noise(self.noise, self.scale * steps, self.cells, rng)) / steps
+        if self.publish == "counts":
+            return noisy
+        clipped = np.maximum(noisy, 0.0)
+        uniform = np.full(self.cells, 1.0 / self.cells)
+        shares = clipped / clipped.sum() if clipped.any() else uniform
+        weight = float(self.smoothing)
+        return rng.multinomial(self.records, (1.0 - weight) * shares + weight * uniform)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "cells": self.cells,
+            "records": self.records,
+            "noise": self.noise,
+            "scale": self.scale,
+            "steps": STEPS[self.noise],
+            "publish": self.publish,
+            "smoothing": str(self.smoothing),
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "PerturbedHistogram":
+        """Inverse of `parameters`."""
+        if int(data["steps"]) != STEPS[data["noise"]]:
+            raise ModelError("the noise is on another lattice than this version's.")
+        return cls(
+            n=None if data["n"] is None else int(data["n"]),
+            cells=int(data["cells"]),
+            records=int(data["records"]),
+            noise=data["noise"],
+            scale=float(data["scale"]),
+            publish=data["publish"],
+            smoothing=Fraction(data["smoothing"]),
+        )
+
+
+@lru_cache(maxsize=8)
+def _measurement(noise: Noise, scale: float) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    if noise == "discrete-gaussian":
+        return (integers, dp.l2_distance(T="f64")) >> dp.m.then_gaussian(scale=scale)
+    return (integers, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=scale * STEPS[noise])
+
+
+def _simulated_noise(noise: Noise, scale: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    if noise == "discrete-gaussian":
+        reach = int(np.ceil(12.0 * scale)) + 2
+        support = np.arange(-reach, reach + 1)
+        ends = np.cumsum(np.exp(-0.5 * (support / scale) ** 2))
+        drawn: NDArray[np.int64] = support[np.searchsorted(ends, rng.random(size) * ends[-1])]
+        return drawn
+    success = -np.expm1(-1.0 / scale)
+    return rng.geometric(success, size) - rng.geometric(success, size)
+
+
+def calibrate_perturbed_histogram(
+    *,
+    n: int | None,
+    cells: int,
+    guarantee: Guarantee,
+    records: int | None = None,
+    noise: Noise = "discrete-laplace",
+    publish: Publish = "records",
+    smoothing: Fraction = Fraction(0),
+) -> PerturbedHistogram:
+    """Least noise for the guarantee; n records are drawn unless `records` says otherwise. n is ignored where it is secret.
+
+    >>> calibrate_perturbed_histogram(n=100, cells=5, guarantee=Guarantee(epsilon=0.5, delta=0.0)).scale
+    4.0
+    """
+    secret = guarantee.neighbouring == "add-remove"
+    rows = cells if publish == "counts" else records if records is not None else None if secret else n
+    if rows is None:
+        raise ModelError(
+            "the number of released records must be given where n is secret.", hint="n_records=1000, --records 1000"
+        )
+    single = guarantee.per_record()
+    scale = smallest_scale(
+        cells=cells, noise=noise, epsilon=single.epsilon, delta=single.delta, neighbouring=guarantee.neighbouring
+    )
+    made = PerturbedHistogram(
+        n=None if secret else n,
+        cells=cells,
+        records=rows,
+        noise=noise,
+        scale=float(round_up_to_rational(scale, digits=7)),
+        publish=publish,
+        smoothing=smoothing,
+    )
+    kept = made.profile.delta(single.epsilon) <= single.delta  # more Gaussian noise need not be more private
+    return made if kept else replace(made, scale=scale)

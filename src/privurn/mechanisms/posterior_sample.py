@@ -1,0 +1,117 @@
+"""One or several posterior samples of the cell probabilities, as relative frequencies of a long release from the exact urn.
+
+A draw from the Dirichlet posterior is the limit of the frequencies in the Dirichlet-multinomial urn. Publishing S/m after
+m = 10^6 urn draws has an exact law in integers and a slightly better profile than the limit; a floating-point Dirichlet draw
+has neither. Profile: docs/proofs/histograms.md.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.calibration import round_up_to_rational
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.histogram_calibration import smallest_alpha_for_draws
+from privurn.privacy.posterior_sample_accounting import draws_profile
+from privurn.privacy.profile import Guarantee, PrivacyProfile
+
+RECORDS = 10**6
+"""Urn draws behind each published vector of probabilities: its resolution is one in a million."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorSample(Mechanism):
+    """`draws` independent vectors S/m: S the cells' counts among m = `records` records of the Dirichlet-multinomial urn.
+
+    `alpha` prior records in each cell (one rational, or one for each cell). n = None keeps the number of confidential records
+    secret. One vector has exactly the urn's profile for m records; several are composed by their privacy losses.
+    """
+
+    n: int | None
+    cells: int
+    alpha: Fraction | tuple[Fraction, ...]
+    records: int = RECORDS
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise ModelError("the number of draws must be at least 1.")
+        _ = self.urn  # checks the rest
+
+    @property
+    def name(self) -> str:
+        """posterior-sample."""
+        return "posterior-sample"
+
+    @property
+    def urn(self) -> DirichletMultinomial:
+        """The urn behind one draw."""
+        return DirichletMultinomial(n=self.n, cells=self.cells, alpha=self.alpha, records=self.records)
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """The urn's own for one draw; an upper bound, tight to its lattice's rounding, for several."""
+        return draws_profile(self.urn.profile, draws=self.draws)
+
+    @property
+    def rows(self) -> int:
+        """One for each cell and draw."""
+        return self.cells * self.draws
+
+    @property
+    def prior_weight(self) -> float:
+        """Share of the prior in the released distribution."""
+        return self.urn.prior_weight
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Records of a plain sample that would tell as much: draws are independent given the data, so their worths add."""
+        return self.draws * self.urn.effective_sample_size
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Exact urn draws, counted and divided by their number."""
+        self.check(counts)
+        vectors = [
+            np.bincount(self.urn.draw(counts, entropy=entropy).cells, minlength=self.cells) / self.records
+            for _ in range(self.draws)
+        ]
+        cells = np.tile(np.arange(self.cells), self.draws)
+        return Drawn(cells, weights=np.concatenate(vectors), weight_name="probability", draws=self.draws)
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Floating-point twin for simulation, never for a release: the average of the draws' probabilities."""
+        draws = [self.urn.simulate(counts, rng=rng) / self.records for _ in range(self.draws)]
+        return np.asarray(np.mean(draws, axis=0))
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {**self.urn.parameters(), "draws": self.draws}
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "PosteriorSample":
+        """Inverse of `parameters`."""
+        urn = DirichletMultinomial.from_parameters(data)
+        return cls(n=urn.n, cells=urn.cells, alpha=urn.alpha, records=urn.records, draws=int(data["draws"]))
+
+
+def calibrate_posterior_sample(
+    *, n: int | None, cells: int, guarantee: Guarantee, records: int = RECORDS, draws: int = 1
+) -> PosteriorSample:
+    """Least prior for the guarantee. n is ignored where it is secret.
+
+    >>> float(calibrate_posterior_sample(n=10_000, cells=100, guarantee=Guarantee(epsilon=1, delta=1e-6)).alpha)
+    36.487
+    """
+    public = None if guarantee.neighbouring == "add-remove" else n
+    single = guarantee.per_record()
+    alpha = smallest_alpha_for_draws(
+        n=public, cells=cells, records=records, draws=draws, epsilon=single.epsilon, delta=single.delta
+    )
+    return PosteriorSample(n=public, cells=cells, alpha=round_up_to_rational(alpha), records=records, draws=draws)

@@ -1,0 +1,270 @@
+"""Records from a parametric model whose parameters come from a censored pseudo-posterior: strict differential privacy.
+
+Each record adds its weighted log density, clipped to [-threshold, threshold], to the score of every parameter on a finite
+public grid; a parameter is drawn with probability proportional to prior x exp(score). That is an exponential mechanism, drawn
+exactly, and the records drawn from the model afterwards are post-processing. Proof: docs/proofs/pseudo-posterior.md.
+
+Censoring is by J. Hu, M. R. Williams and T. D. Savitsky (arXiv 2205.05003). Their weights come from the whole data set, which
+voids the argument; here a weight is a public function of its own record. The others live in asymptotic_pseudo_posterior.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.domain import ColumnDomain, domain_from_json
+from privurn.errors import ModelError
+from privurn.mechanisms.grid_choice import choose_points
+from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
+from privurn.models import Model, model_from_json
+from privurn.privacy.composition import compose
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.noise_accounting import ExponentialMechanismProfile
+from privurn.privacy.profile import Guarantee, Neighbouring, PrivacyProfile
+
+Floats = NDArray[np.float64]
+
+STEPS = 2**20
+"""A clipped term is a whole number of threshold/STEPS: its sums are then exact in floating point."""
+
+FLOAT_RECORDS = 2**32
+"""STEPS times this is 2^52: beyond it sums in floating point would round, and slower integers are used."""
+
+MOST_RECORDS = 2**42
+"""STEPS times this is 2^62."""
+
+BLOCK = 2**17
+"""Terms held at a time: a processor's cache."""
+
+MOST_TERMS = 2**36
+"""Cells times grid points: minutes of work if every cell were occupied."""
+
+RANGE = {"replace-one": 4, "add-remove": 2}
+"""Width of the range of log-likelihood ratios, in thresholds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PseudoPosterior(Mechanism):
+    """`draws` parameters theta of the model's grid, each with probability proportional to prior(theta) exp(score(theta)).
+
+    score(theta) = sum over records of a(x) log f(x | theta) clipped to [-threshold, threshold] and rounded to a multiple of
+    threshold/2^20; x is the number of the record's cell. a(x) = downscale min(1, threshold / D(x)), D(x) the largest
+    |log f(x | theta)| over the grid of `reference`, a public guess of where theta lies; without a reference a(x) = downscale.
+    So Censor_uw is the default, and Censor_w with strict privacy the one with a reference. Then `records` cells are drawn from
+    the model, shared out evenly over the draws.
+
+    One draw is 4 threshold-DP when a record is replaced, and 2 threshold-DP when one is added or removed (n = None).
+    """
+
+    n: int | None
+    domain: ColumnDomain
+    model: Model
+    threshold: float
+    records: int
+    draws: int = 1
+    reference: Model | None = None
+    downscale: float = 1.0
+
+    certifiable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_numeric(self.domain, self.model)
+        check_sizes(n=self.n, cells=self.cells, records=self.records)
+        if not 0.0 < self.threshold < math.inf:
+            raise ModelError("the threshold must be positive and finite.", hint="epsilon/4, or epsilon/2 with add-remove")
+        if not 0.0 < self.downscale <= 1.0:
+            raise ModelError("downscale must lie in (0, 1].")
+        if not 1 <= self.draws <= self.records:
+            raise ModelError("draws must be at least 1 and at most the number of records.")
+        if self.reference is not None and self.reference.kind != self.model.kind:
+            raise ModelError("the reference must be a model of the same kind.")
+        if self.cells * self.model.size > MOST_TERMS:
+            raise ModelError("cells times grid points are too many.", hint="Use a coarser domain or fewer points")
+        if self.n is not None and self.n > MOST_RECORDS:
+            raise ModelError(f"at most {MOST_RECORDS:,} records are supported.")
+
+    @property
+    def name(self) -> str:
+        """pseudo-posterior."""
+        return "pseudo-posterior"
+
+    @property
+    def cells(self) -> int:
+        """Cells of the domain."""
+        return self.domain.size
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """add-remove where n is secret."""
+        return "add-remove" if self.n is None else "replace-one"
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """Bounded range 4 threshold (2 with add-remove neighbours), composed over the draws."""
+        single = ExponentialMechanismProfile(epsilon0=RANGE[self.neighbouring] * self.threshold, neighbouring=self.neighbouring)
+        return single if self.draws == 1 else compose([single], counts=[self.draws])
+
+    @property
+    def rows(self) -> int:
+        """One for each record."""
+        return self.records
+
+    def weights(self, summaries: Floats) -> Floats:
+        """a(x) of each value: a public function of that value alone."""
+        if self.reference is None:
+            return np.full(len(summaries), self.downscale)
+        coefficients = self.reference.coefficients(self.reference.grid())
+        largest = np.array(
+            [np.abs(self.model.log_density(summaries[i : i + 1], coefficients)).max() for i in range(len(summaries))]
+        )
+        return np.asarray(self.downscale * np.minimum(1.0, self.threshold / np.maximum(largest, self.threshold)))
+
+    def scores(self, counts: CountTable) -> NDArray[np.int64]:
+        """Score of every grid point in steps of threshold/2^20, exact. Confidential."""
+        summaries = self.model.summaries(cell_numbers(self.domain, counts.values))
+        weights = self.weights(summaries) * (STEPS / self.threshold)
+        coefficients = self.model.coefficients(self.model.grid())
+        total = np.zeros(self.model.size, np.int64)
+        in_floats = counts.n <= FLOAT_RECORDS
+        size = max(1, BLOCK // self.model.size)
+        for start in range(0, len(summaries), size):
+            part = slice(start, start + size)
+            terms = self.model.log_density(summaries[part], coefficients)
+            terms *= weights[part, None]
+            np.clip(terms, -STEPS, STEPS, out=terms)
+            np.rint(terms, out=terms)
+            if in_floats:  # whole numbers below 2^53: exact in any order
+                total += (counts.counts[part].astype(np.float64) @ terms).astype(np.int64)
+            else:
+                total += counts.counts[part] @ terms.astype(np.int64)
+        return total
+
+    def draw_parameters(self, counts: CountTable, *, entropy: Entropy) -> NDArray[np.int64]:
+        """Numbers of the drawn grid points: these are what is paid for, and may be published."""
+        self.check(counts)
+        unit = Fraction(self.threshold) / STEPS
+        return choose_points(self.model.prior(), self.scores(counts), unit=unit, size=self.draws, entropy=entropy)
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
+        """Parameters from the grid, exactly, then records from the model."""
+        points = self.draw_parameters(counts, entropy=entropy)
+        parameters, edges = self.model.grid()[points], inner_edges(self.domain)
+        shares = [self.records // self.draws + (i < self.records % self.draws) for i in range(self.draws)]
+        parts = [
+            sample_cells(
+                cell_weights(self.model, each, edges),
+                values=np.arange(self.cells),
+                cells=self.cells,
+                smoothing=Fraction(0),
+                size=share,
+                entropy=entropy,
+            )
+            for each, share in zip(parameters, shares, strict=True)
+        ]
+        return Drawn(np.concatenate(parts))
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
+        scores = self.scores(counts)
+        law = self.model.prior() * np.exp((scores - scores.max()) * (self.threshold / STEPS))
+        points = rng.choice(len(law), size=self.draws, p=law / law.sum())
+        share, edges = rng.multinomial(self.records, np.full(self.draws, 1.0 / self.draws)), inner_edges(self.domain)
+        out = np.zeros(self.cells, np.int64)
+        for point, size in zip(points, share, strict=True):
+            weights = cell_weights(self.model, self.model.grid()[point], edges)
+            out += rng.multinomial(size, weights / weights.sum())
+        return out
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "cells": self.cells,
+            "domain": self.domain.to_json(),
+            "model": self.model.to_json(),
+            "threshold": self.threshold,
+            "steps": STEPS,
+            "records": self.records,
+            "draws": self.draws,
+            "reference": None if self.reference is None else self.reference.to_json(),
+            "downscale": self.downscale,
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "PseudoPosterior":
+        """Inverse of `parameters`."""
+        domain = domain_from_json(data["domain"])
+        if int(data["steps"]) != STEPS or not isinstance(domain, ColumnDomain) or int(data["cells"]) != domain.size:
+            raise ModelError("the steps, the cells or the domain are not this version's.")
+        return cls(
+            n=None if data["n"] is None else int(data["n"]),
+            domain=domain,
+            model=model_from_json(data["model"]),
+            threshold=float(data["threshold"]),
+            records=int(data["records"]),
+            draws=int(data["draws"]),
+            reference=None if data["reference"] is None else model_from_json(data["reference"]),
+            downscale=float(data["downscale"]),
+        )
+
+
+def calibrate_pseudo_posterior(
+    *,
+    n: int | None,
+    domain: ColumnDomain,
+    model: Model,
+    guarantee: Guarantee,
+    records: int | None = None,
+    draws: int = 1,
+    reference: Model | None = None,
+    downscale: float = 1.0,
+) -> PseudoPosterior:
+    """Largest threshold for the guarantee; n records unless `records` says otherwise. n is ignored where it is secret.
+
+    >>> from privurn.domain import Grid
+    >>> from privurn.models import Beta
+    >>> pure = Guarantee(epsilon=4.0, delta=0.0)
+    >>> calibrate_pseudo_posterior(n=2000, domain=Grid(0, 1, "0.001"), model=Beta(), guarantee=pure).threshold
+    1.0
+    """
+    secret = guarantee.neighbouring == "add-remove"
+    rows = records if records is not None else None if secret else n
+    if rows is None:
+        raise ModelError(
+            "the number of released records must be given where n is secret.", hint="n_records=1000, --records 1000"
+        )
+    single = guarantee.per_record()
+    width = RANGE[guarantee.neighbouring]
+    made = PseudoPosterior(
+        n=None if secret else n,
+        domain=domain,
+        model=model,
+        threshold=single.epsilon / draws / width,
+        records=rows,
+        draws=draws,
+        reference=reference,
+        downscale=downscale,
+    )
+
+    def kept(threshold: float) -> bool:
+        return replace(made, threshold=threshold).profile.delta(single.epsilon) <= single.delta
+
+    low = made.threshold
+    while not kept(low):  # a sum of epsilons may have been rounded up
+        low *= 1.0 - 1e-12
+    if single.delta == 0.0:
+        return replace(made, threshold=low)
+    high = 2.0 * low
+    while kept(high):
+        low, high = high, 2.0 * high
+    while high - low > 1e-7 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return replace(made, threshold=low)

@@ -1,0 +1,81 @@
+"""Samples as distinct numbers with weights: what every distance on the line is computed from.
+
+Twelve million rows cost what their distinct values cost.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.domain import Bins, ColumnDomain, Grid
+from privurn.errors import DomainError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """A finite distribution on the line: value i has probability weights[i] / total.
+
+    `values` are finite and strictly increasing, `weights` positive: counts of records, or shares. What it prints shows nothing.
+    """
+
+    values: NDArray[np.float64]
+    weights: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        if len(self.values) == 0 or len(self.values) != len(self.weights):
+            raise DomainError("a sample needs at least one value, and one weight for each.")
+        if not (np.isfinite(self.values).all() and (np.diff(self.values) > 0).all() and (self.weights > 0).all()):
+            raise DomainError("a sample needs finite values in increasing order, with positive weights.")
+
+    @classmethod
+    def from_records(cls, records: Any) -> "Sample":
+        """Compress raw numbers, one for each record."""
+        values, counts = np.unique(np.asarray(records, np.float64), return_counts=True)
+        return cls(values, counts)
+
+    @classmethod
+    def from_weights(cls, values: NDArray[Any], weights: NDArray[Any]) -> "Sample":
+        """Of increasing `values`, those that are numbers and have a positive weight."""
+        kept = (weights > 0) & ~np.isnan(values)
+        return cls(np.asarray(values[kept], np.float64), weights[kept])
+
+    @classmethod
+    def from_counts(cls, counts: CountTable, *, domain: ColumnDomain) -> "Sample":
+        """The numbers that the cells of a grid or of bins stand for; missing and "other" records are left out."""
+        return cls.from_weights(cell_values(domain)[counts.values], counts.counts)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights: the number of records where they are counts."""
+        return self.weights.sum()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return "Sample(confidential)"
+
+
+def is_numeric(domain: ColumnDomain) -> bool:
+    """Whether cells stand for numbers with distances between them."""
+    return isinstance(domain, (Grid, Bins))
+
+
+def cell_values(domain: ColumnDomain) -> NDArray[np.float64]:
+    """The number that each cell is released as; NaN for the null and "other" cells."""
+    if isinstance(domain, Grid):
+        low, step = domain.bounds[0], domain.spacing
+        common = low.denominator * step.denominator
+        numbers = (int(low * common) + int(step * common) * np.arange(domain.n_values, dtype=np.int64)) / common
+    elif isinstance(domain, Bins):
+        numbers = np.array([float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(domain.edges)])
+    else:
+        raise DomainError("categories are not numbers.", hint="Their total variation can be computed, not their distance")
+    return np.append(numbers, np.full(domain.size - domain.n_values, np.nan))
+
+
+def grouped(place: NDArray[Any], weights: NDArray[Any], *, size: int = 0) -> NDArray[np.float64]:
+    """Sums of the weights by the group that each is in, for at least `size` groups."""
+    return np.bincount(place, weights, minlength=size).astype(np.float64, copy=False)

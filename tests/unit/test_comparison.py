@@ -1,0 +1,403 @@
+"""Comparing mechanisms: at the same guarantee, reproducible, and right about where errors come from."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from privurn.counts import CountTable
+from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
+from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
+from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
+from privurn.privacy.profile import Guarantee
+from privurn.tables import count_cells, open_table
+from privurn.utility import distances
+from privurn.utility.candidates import candidates
+from privurn.utility.comparison import coarser_grid, compare, compare_counts
+from privurn.utility.parallel import run_tasks
+from privurn.utility.pictures import density_overlays, error_boxes
+from privurn.utility.samples import Sample
+from privurn.utility.simulation import coarsened, refined, simulated_release
+from privurn.utility.yardsticks import yardstick
+
+FALSE_ALARM = 1e-6
+GRID = JointDomain({"x": Grid(0, 100, 2)})
+RNG = np.random.default_rng(8)
+ROWS = np.clip(np.round(RNG.gamma(3.0, 9.0, 4000)), 0, 100)
+LARGE_DELTA = Guarantee(epsilon=1.0, delta=2e-2)
+
+
+def counted(rows, domain):
+    with open_table(np.asarray(rows)) as source:
+        return count_cells(source, JointDomain({"value": domain}))
+
+
+COUNTS = counted(ROWS, Grid(0, 100, 2))
+
+
+def compared(**given):
+    return compare_counts(COUNTS, domain=GRID, **{"guarantee": LARGE_DELTA, "runs": 12, "processes": 1, **given})
+
+
+@pytest.mark.parametrize("guarantee", [LARGE_DELTA, Guarantee(epsilon=0.5, delta=1e-6), Guarantee(epsilon=2.0, delta=0.0)])
+def test_every_candidate_meets_the_guarantee(guarantee):
+    able, refused = candidates(n=4000, cells=51, guarantee=guarantee, coarser=(5, 11))
+    assert len({each.mechanism.name for each in able} | {each.name for each in refused}) >= 6
+    assert len({each.mechanism.name for each in able}) >= 4
+    for each in able:
+        assert each.mechanism.profile.delta(guarantee.epsilon) <= guarantee.delta, each.name
+        assert each.mechanism.n == 4000
+        assert all((each.shrinkage, each.noise, each.size))
+
+
+def test_mechanisms_by_name():
+    able, _ = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["perturbed-histogram"], coarser=(5, 11))
+    assert [each.name for each in able] == [
+        "perturbed-histogram",
+        "perturbed-histogram, Gaussian",
+        "perturbed-histogram, counts",
+        "perturbed-histogram, 11 cells",
+    ]
+    one, _ = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["perturbed-histogram, Gaussian"], coarser=(5, 11))
+    assert [each.name for each in one] == ["perturbed-histogram, Gaussian"]
+    with pytest.raises(FormatError, match="not known"):
+        candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["gaussian"])
+
+
+def test_what_cannot_be_had_is_refused_with_a_reason():
+    found = compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-multinomial", "dirichlet-process"])
+    assert {each.name for each in found.results} == {"dirichlet-multinomial", "dirichlet-multinomial, 11 cells"}
+    assert [each.name for each in found.refused] == ["dirichlet-process"]
+    assert "delta of at least" in found.refused[0].reason
+    assert any(sentence.startswith("dirichlet-process cannot be used") for sentence in found.words)
+    with pytest.raises(CalibrationError, match="no mechanism"):
+        compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-process"])
+
+
+# -- simulated releases have the right law
+
+
+def rejected(simulated, expected, *, variance_of_sum):
+    """Two-sided z-test of the mean of many runs."""
+    z = (np.mean(simulated) - expected) / np.sqrt(variance_of_sum / len(simulated))
+    return bool(abs(z) > norm.isf(FALSE_ALARM / 2))
+
+
+@pytest.mark.parametrize("weights", [None, (1, 2, 3, 4, 0, 0, 0, 0, 0)])
+def test_simulated_urns_keep_the_mean(weights):
+    table = CountTable(np.array([1, 4, 7]), np.array([12, 1, 7]))
+    urn = PitmanYor(n=20, records=30, strength=Fraction(3), discount=Fraction(1, 2), base=FiniteBase(cells=9, weights=weights))
+    rng = np.random.default_rng(1)
+    drawn = np.array([simulated_release(urn, table, cells=9, rng=rng) for _ in range(4000)])
+    assert (drawn.sum(axis=1) == 30).all()
+    base = np.full(9, 1 / 9) if weights is None else np.array(weights) / 10
+    own = np.zeros(9)
+    own[table.values] = table.counts - 0.5
+    expected = 30 * (own + (3 + 3 * 0.5) * base) / 23
+    for cell in (1, 3, 4):
+        variance = drawn[:, cell].var()
+        assert not rejected(drawn[:, cell], expected[cell], variance_of_sum=variance)
+        if cell == 1:
+            continue  # too large for half a record to show
+        without_discount = 30 * (own[cell] + 0.5 * (own[cell] > 0) + 3 * base[cell]) / 23  # sigma forgotten
+        assert rejected(drawn[:, cell], without_discount, variance_of_sum=variance)
+
+
+def test_simulated_urns_need_their_own_base():
+    for base in (FreshLabels(), FiniteBase(cells=8)):
+        urn = PitmanYor(n=20, records=3, strength=Fraction(1), base=base)
+        with pytest.raises(ModelError):
+            simulated_release(urn, CountTable(np.array([1]), np.array([20])), cells=9, rng=np.random.default_rng(1))
+
+
+def test_every_candidate_releases_what_it_says():
+    able, _ = candidates(n=4000, cells=51, guarantee=LARGE_DELTA)
+    rng = np.random.default_rng(2)
+    for each in able:
+        release = simulated_release(each.mechanism, COUNTS, cells=51, rng=rng)
+        assert release.shape == (51,)
+        assert release.min() >= 0
+        assert release.sum() > 0
+        if each.records is not None:
+            assert release.sum() == each.records
+            assert each.output == ("1 record" if each.records == 1 else f"{each.records:,} records")
+
+
+def test_a_mechanism_without_a_twin_is_drawn_exactly_from_a_seed():
+    urn = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["dirichlet-multinomial"])[0][0].mechanism
+
+    class Twinless:
+        name, draw = urn.name, staticmethod(urn.draw)
+
+    first, again = (simulated_release(Twinless(), COUNTS, cells=51, rng=np.random.default_rng(3)) for _ in range(2))
+    assert np.array_equal(first, again)
+    assert first.sum() == urn.records
+
+
+def test_coarse_counts_are_those_of_the_coarse_grid():
+    rows = np.random.default_rng(4).uniform(-20, 130, 3000)  # beyond both ends
+    fine, coarse = Grid(0, 100, 2), Grid(0, 100, 10)
+    assert coarser_grid(JointDomain({"x": fine})) == (5, 11)
+    found = coarsened(counted(rows, fine), group=5)
+    assert np.array_equal(found.dense(11), counted(rows, coarse).dense(11))
+    spread = refined(found.dense(11), group=5, cells=51)
+    assert spread[10] == found.dense(11)[2]
+    assert spread.sum() == 3000
+    with pytest.raises(ModelError):
+        coarsened(found, group=2)
+    for none in ({"x": Grid(0, 64, 1)}, {"x": Grid(0, 10, 1)}, {"x": Grid(0, 100, 2, outside="other")}, {"x": Bins(range(60))}):
+        assert coarser_grid(JointDomain(none)) is None
+
+
+# -- what is measured
+
+
+def test_numbers_are_measured_by_the_distances():
+    stick = yardstick(COUNTS, domain=GRID)
+    release = COUNTS.dense(51)[::-1].copy()
+    a, b = (Sample.from_weights(2.0 * np.arange(51), weights) for weights in (COUNTS.dense(51), release))
+    found = dict(zip([metric.name for metric in stick.metrics], stick.measure(release), strict=True))
+    assert found["wasserstein"] == distances.wasserstein(a, b)
+    assert found["kolmogorov"] == distances.kolmogorov(a, b)
+    assert found["density"] == distances.density_distance(a, b, bandwidth=distances.bandwidth(a, least=2.0))
+    edges = [2 * np.ceil(51 * i / 20) - 1 for i in range(21)]  # runs of 51 cells in 20
+    assert found["total_variation"] == pytest.approx(distances.total_variation(a, b, edges=edges))
+    assert found["mean"] == pytest.approx(abs(distances.mean(a) - distances.mean(b)))
+    assert found["quantile_90"] == abs(np.subtract(*(distances.quantiles(each, probabilities=[0.9])[0] for each in (a, b))))
+    assert not stick.measure(COUNTS.dense(51)).any()
+    curve = stick.curves(COUNTS.dense(51))[0]
+    expected = distances.density(a, at=np.array(stick.axes[0].at), bandwidth=distances.bandwidth(a, least=2.0))
+    assert curve == pytest.approx(expected, rel=1e-9)
+
+
+def test_missing_numbers_count_as_a_bin_only():
+    domain = Grid(0, 3, 1, nulls="cell", outside="other")
+    table = CountTable.from_cells(np.arange(6), np.array([4, 0, 0, 4, 0, 2]))
+    stick = yardstick(table, domain=JointDomain({"x": domain}))
+    moved = stick.measure(np.array([4, 0, 0, 4, 2, 0]))
+    assert moved[0] == 0.0
+    assert moved[3] == pytest.approx(0.2)
+    nothing = stick.measure(np.array([0, 0, 0, 0, 1, 1]))
+    assert np.isnan(nothing[0])
+    assert nothing[3] == pytest.approx(0.8)
+    assert stick.axes[0].labels == ("0", "1", "2", "3", "other", "null")
+    with pytest.raises(DomainError, match="number"):
+        yardstick(CountTable(np.array([5]), np.array([3])), domain=JointDomain({"x": domain}))
+
+
+def test_categories_and_joint_columns():
+    domain = JointDomain({"sex": Categories(["f", "m"], outside="null"), "age": Grid(0, 40, 10), "pay": Bins([0, 5, 9])})
+    cells = np.random.default_rng(5).integers(0, domain.size, 500)
+    table = CountTable.from_cells(*np.unique(cells, return_counts=True))
+    stick = yardstick(table, domain=domain)
+    dense = table.dense(domain.size)
+    assert stick.measure(dense) == pytest.approx([0.0] * 4, abs=1e-12)
+    assert stick.measure(dense / dense.sum()) == pytest.approx([0.0] * 4, abs=1e-9)  # shares, not counts
+    assert (stick.measure(np.ones(domain.size)) > 0).all()
+    assert [axis.column for axis in stick.axes] == ["sex", "age", "pay"]
+    assert stick.curves(dense)[0].sum() == pytest.approx(1.0)
+    words = yardstick(CountTable(np.array([0, 2]), np.array([6, 2])), domain=JointDomain({"c": Categories(["a", "b"])}))
+    assert words.measure(np.array([2, 2, 0])) == pytest.approx([0.5, 0.5])
+    assert words.axes[0].labels == ("a", "b", "other")
+    only_words = JointDomain({"a": Categories(["x"]), "b": Categories(["y"])})
+    assert len(yardstick(CountTable(np.array([0]), np.array([2])), domain=only_words).metrics) == 3
+
+
+# -- the whole comparison
+
+
+def test_the_same_seed_gives_the_same_numbers_however_it_is_run():
+    alone = compared(mechanisms=["smoothed-histogram"], seed=5)
+    everything = compared(seed=5, processes=2)
+    same = next(each for each in everything.results if each.name == "smoothed-histogram")
+    assert np.array_equal(alone.results[0].errors, same.errors)
+    assert np.array_equal(alone.plain.errors, everything.plain.errors)
+    assert alone.results[0].systematic == same.systematic
+    assert not np.array_equal(alone.results[0].errors, compared(mechanisms=["smoothed-histogram"], seed=6).results[0].errors)
+    assert len(np.unique(same.errors[:, 0])) == 12  # every run is a release of its own
+
+
+def test_results_are_ordered_and_summarised():
+    found = compared()
+    medians = [each.medians[0] for each in found.results]
+    assert medians == sorted(medians)
+    assert len({each.name.partition(",")[0] for each in found.results}) == 6
+    best = found.best
+    assert best.medians[0] == np.median(best.errors[:, 0])
+    low, high = np.quantile(best.errors[:, 1], [0.25, 0.75])
+    assert best.spreads[1] == pytest.approx((high - low) / 2)
+    data = found.to_confidential()
+    assert data["confidential"] is True
+    assert data["results"][0]["median"]["wasserstein"] == best.medians[0]
+    assert data["words"][0].startswith(f"{best.name} did best: median W1 ")
+
+
+def test_words_name_the_true_source_of_the_error():
+    found = {each.name: each for each in compared(runs=20).results}
+    assert "the floor" in found["dirichlet-process"].reason  # a handful of records
+    assert "noise" in found["perturbed-histogram, counts"].reason
+    wide = CountTable(np.array([3, 30]), np.array([2000, 2000]))  # on the coarse grid both values move by two fifths of a step
+
+    def on_two_values(guarantee, name):
+        given = {"domain": GRID, "guarantee": guarantee, "runs": 10, "processes": 1}
+        every = compare_counts(wide, **given, mechanisms=[name.partition(",")[0]]).results
+        return next(each for each in every if each.name == name)
+
+    shrunk = on_two_values(Guarantee(epsilon=0.05, delta=1e-6), "smoothed-histogram")
+    assert "shrinkage" in shrunk.reason
+    assert shrunk.systematic > 0.6 * shrunk.medians[0]
+    assert "bins" in on_two_values(Guarantee(epsilon=8.0, delta=0.0), "perturbed-histogram, 11 cells").reason
+    sampled = on_two_values(Guarantee(epsilon=8.0, delta=0.0), "perturbed-histogram")
+    assert "number of records" in sampled.reason
+
+
+def test_results_are_confidential():
+    found = compared(mechanisms=["perturbed-histogram"], runs=2)
+    assert repr(found) == "Comparison(confidential)"
+    assert repr(found.best) == "Result(confidential)"
+    with pytest.raises(NotCertifiable):
+        found.to_public()
+
+
+def test_tables_in_and_bad_input():
+    found = compare(ROWS, domain=Grid(0, 100, 2), epsilon=1, delta=2e-2, runs=2, processes=1)
+    again = compared(runs=2)
+    assert [each.name for each in found.results] == [each.name for each in again.results]
+    assert np.array_equal(found.best.errors, again.best.errors)
+    two = np.zeros(9, [("a", float), ("b", float)])
+    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=2)
+    assert joint.cells == 9
+    for wrong in (
+        lambda: compare(two, domain=Grid(0, 2, 1), epsilon=1),
+        lambda: compare(two, domain=Grid(0, 2, 1), column="c", epsilon=1),
+        lambda: compare(ROWS, domain=OpenLabels(), epsilon=1),
+        lambda: compare(ROWS, domain={"value": OpenLabels()}, epsilon=1),
+        lambda: compare(ROWS, domain=Grid(0, 10**7, 1), epsilon=1),
+    ):
+        with pytest.raises(DomainError):
+            wrong()
+    for given in ({"runs": 0}, {"seed": -1}, {"processes": 0}, {"epsilon": -1.0}):
+        with pytest.raises(ModelError):
+            compare(ROWS, **{"domain": Grid(0, 100, 2), "epsilon": 1.0, **given})
+
+
+@pytest.mark.parametrize(
+    ("rows", "domain"),
+    [
+        ([5.0] * 40, Grid(0, 100, 2)),  # all rows in one cell
+        ([1.0, 2.0], Grid(0, 1000, 1)),  # more cells than rows
+        (["a", "b"] * 20, Categories(["a", "b"])),
+        ([1.0] * 9, Bins([0, 5])),  # one bin
+    ],
+)
+def test_odd_tables_are_compared(rows, domain):
+    found = compare(np.array(rows), domain=domain, epsilon=1, delta=1e-3, runs=3, processes=1)
+    assert np.isfinite(found.best.medians).all()
+    assert density_overlays(found) is not None
+
+
+def test_progress_counts_releases():
+    seen = []
+    compared(mechanisms=["smoothed-histogram"], runs=12, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (24, 24)  # the plain sample counts too
+    assert seen == sorted(seen)
+
+
+# -- pictures
+
+
+def test_pictures_say_that_they_are_confidential(tmp_path):
+    found = compared(runs=4)
+    overlay, boxes = density_overlays(found), error_boxes(found, metric="median")
+    for figure in (overlay, boxes):
+        assert "CONFIDENTIAL" in figure.get_suptitle()
+        figure.savefig(tmp_path / "picture.png")
+        assert (tmp_path / "picture.png").stat().st_size > 10_000
+    titles = [panel.get_title() for panel in overlay.axes if panel.get_title()]
+    assert len(titles) == len(found.results)
+    labels = [label.get_text() for label in boxes.axes[0].get_yticklabels()]
+    assert labels[0].startswith(found.best.name)
+    assert "not private" in labels[-1]
+    top = max(float(result.curves[0].max()) for result in found.results)
+    assert overlay.axes[0].get_ylim()[1] >= top  # no curve leaves the picture
+    with pytest.raises(FormatError):
+        density_overlays(found, column="other")
+    with pytest.raises(FormatError):
+        error_boxes(found, metric="other")
+
+
+def test_few_cells_are_drawn_as_bars():
+    found = compare(np.array(["a", "b", "b"]), domain=Categories(["a", "b", "long name"]), epsilon=1, delta=0.5, runs=3)
+    axes = density_overlays(found).axes[: len(found.results)]
+    assert all(len(panel.patches) == 4 for panel in axes)
+    assert [label.get_text() for label in axes[-1].get_xticklabels()] == ["a", "b", "long name", "other"]
+
+
+# -- other processes
+
+JOB = """
+import os
+from privurn.errors import ModelError
+
+class Square:
+    def run(self, task):
+        if task == 3:
+            return os.getpid()
+        return task * task
+
+class Fails:
+    def __init__(self, how):
+        self.how = how
+    def run(self, task):
+        if self.how == "ours":
+            raise ModelError("said so.", hint="Do otherwise")
+        if self.how == "death":
+            os._exit(1)
+        raise ValueError("secret 12345")
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    (tmp_path / "jobs_for_workers.py").write_text(JOB)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import jobs_for_workers
+
+    return jobs_for_workers
+
+
+def test_work_is_done_elsewhere_in_order(jobs):
+    import os
+
+    assert run_tasks(jobs.Square(), [1, 2, 4, 5], processes=2) == [1, 4, 16, 25]
+    assert run_tasks(jobs.Square(), [3], processes=2) != [os.getpid()]
+    assert run_tasks(jobs.Square(), [3]) == [os.getpid()]  # short work stays here
+    assert run_tasks(jobs.Square(), [], processes=2) == []
+
+
+def test_failures_come_back_without_details(jobs):
+    with pytest.raises(ModelError, match="said so") as ours:
+        run_tasks(jobs.Fails("ours"), [1, 2], processes=2)
+    assert ours.value.hint == "Do otherwise"
+    with pytest.raises(SamplingError, match="ValueError") as other:
+        run_tasks(jobs.Fails("other"), [1], processes=2)
+    assert "12345" not in str(other.value)
+    with pytest.raises(SamplingError):
+        run_tasks(jobs.Fails("death"), [1, 2, 3], processes=2)
+
+
+def test_a_script_is_not_run_a_second_time(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, privurn\n"
+        "from privurn.utility.comparison import compare\n"
+        "open('started', 'a').write('x')\n"
+        "compare(np.arange(50.0), domain=privurn.Grid(0, 50, 1), epsilon=1, runs=10, processes=2)\n"
+        "print('done')\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "done\n", done.stderr
+    assert (tmp_path / "started").read_text() == "x"
