@@ -18,6 +18,9 @@ from privurn.errors import ModelError
 from privurn.privacy.confidential import Confidential
 from privurn.privacy.multiplicities import Counts, Multiplicities
 
+VANISHING = 1e-14
+"""A discount below this changes no digit of an expectation, and dividing by it would lose them all."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountLaw:
@@ -101,7 +104,7 @@ def expected_new_values(records: int, *, n: int, distinct: int, strength: float,
 
     _check(n=n, strength=strength, discount=discount, records=records, distinct=distinct)
     x = strength + n
-    if discount > 0.0:
+    if discount > VANISHING:
         growth = math.expm1(log_rising_ratio(x, discount, float(records))) / discount
     elif records <= 10**6:
         growth = float((1.0 / (x + np.arange(records))).sum())
