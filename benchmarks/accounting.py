@@ -13,12 +13,15 @@ from functools import partial
 from privurn.privacy.calibration import largest_records, smallest_alpha
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
+N = 10**7
 
-def milliseconds(work: Callable[[], object]) -> float:
-    work()
+
+def milliseconds(work: Callable[[int], object]) -> float:
+    """Mean of five calls; each gets another number, so that no cache answers."""
+    work(0)
     start = time.perf_counter()
-    for _ in range(5):
-        work()
+    for i in range(1, 6):
+        work(i)
     return (time.perf_counter() - start) * 200.0
 
 
@@ -26,35 +29,40 @@ def line(text: str, value: float, limit: float) -> None:
     print(f"{text:64}{value:10.3f} ms   limit {limit:g} ms")
 
 
+def alpha(cells: int, records: int, i: int) -> object:
+    return smallest_alpha(n=N + i, cells=cells, records=records, epsilon=1.0, delta=1e-6)
+
+
+def most(cells: int, i: int) -> object:
+    return largest_records(DirichletMultinomialProfile(n=N + i, cells=cells, alpha=20.0, records=1), epsilon=1.0, delta=1e-6)
+
+
+def most_of_a_process(i: int) -> object:
+    return largest_records(DirichletProcessProfile(n=N + i, records=1, strength=1.0), epsilon=1.0, delta=1e-4)
+
+
+def point(prior: float, i: int) -> object:
+    return DirichletMultinomialProfile(n=12 * 10**6 + i, cells=100, alpha=prior, records=12 * 10**6).delta(0.5)
+
+
+def open_point(n: int, i: int) -> object:
+    return PitmanYorProfile(n=n, records=10**5, strength=1.0, discount=0.5).delta(0.7 + 1e-9 * i)
+
+
 def main() -> None:
-    n = 10**7
     for cells in (2, 100, 10_000):
-        for records in (10**5, n):
-
-            def alpha(cells: int = cells, records: int = records) -> object:
-                smallest_alpha.cache_clear()
-                return smallest_alpha(n=n, cells=cells, records=records, epsilon=1.0, delta=1e-6)
-
-            line(f"smallest alpha, n = 1e7, {cells} cells, {records:.0e} records", milliseconds(alpha), 50)
-
-        def most(cells: int = cells) -> object:
-            profile = DirichletMultinomialProfile(n=n, cells=cells, alpha=20.0, records=1)
-            return largest_records(profile, epsilon=1.0, delta=1e-6)
-
-        line(f"largest records, n = 1e7, {cells} cells", milliseconds(most), 50)
-    process = DirichletProcessProfile(n=n, records=1, strength=1.0)
-    line(
-        "largest records, Dirichlet process, n = 1e7",
-        milliseconds(lambda: largest_records(process, epsilon=1.0, delta=1e-4)),
-        50,
-    )
-    big = 12 * 10**6
-    for alpha_value in (3.0, 20.0, 1000.0):
-        point = DirichletMultinomialProfile(n=big, cells=100, alpha=alpha_value, records=big)
-        line(f"profile point, n = m = 1.2e7, alpha = {alpha_value:g}", milliseconds(partial(point.delta, 0.5)), 1)
-    start = time.perf_counter()
-    PitmanYorProfile(n=10**6, records=10**5, strength=1.0, discount=0.5).delta(0.7)
-    line("profile point, Pitman-Yor, discount 0.5, 1e5 records", (time.perf_counter() - start) * 1e3, 1000)
+        for records in (10**5, N):
+            line(
+                f"smallest alpha, n = 1e7, {cells} cells, {records:.0e} records",
+                milliseconds(partial(alpha, cells, records)),
+                50,
+            )
+        line(f"largest records, n = 1e7, {cells} cells", milliseconds(partial(most, cells)), 50)
+    line("largest records, Dirichlet process, n = 1e7", milliseconds(most_of_a_process), 50)
+    for prior in (3.0, 20.0, 1000.0):
+        line(f"profile point, n = m = 1.2e7, alpha = {prior:g}", milliseconds(partial(point, prior)), 1)
+    for n in (10**3, 10**6):
+        line(f"profile point, Pitman-Yor, n = {n:.0e}, discount 0.5, 1e5 records", milliseconds(partial(open_point, n)), 1000)
 
 
 if __name__ == "__main__":
