@@ -19,7 +19,7 @@ F = Fraction
 RATIOS = [F(3, 4), F(1), F(11, 10), F(3, 2), F(3), F(8)]
 
 
-def check(claimed: float, exact: Fraction) -> None:
+def check_claim(claimed: float, exact: Fraction) -> None:
     assert Fraction(claimed) >= exact, "the profile claims less than the enumerated divergence"
     assert claimed - float(exact) <= 1e-12
 
@@ -43,7 +43,7 @@ def test_dirichlet_multinomial_profile_is_the_enumerated_supremum(cells, alpha, 
                 default=max(F(0), 1 - ratio),
             )
             profile = DirichletMultinomialProfile(n=n, cells=cells, alpha=math.nextafter(float(alpha), 0), records=m)
-            check(profile.delta(math.log(ratio)), exact)
+            check_claim(profile.delta(math.log(ratio)), exact)
 
 
 @pytest.mark.parametrize("alphas", [(F(1, 2), F(2)), (F(1, 3), F(1, 2), F(2)), (F(3), F(1), F(1))])
@@ -56,7 +56,7 @@ def test_profile_with_a_public_prior_uses_the_two_smallest_alphas(alphas):
             profile = DirichletMultinomialProfile(
                 n=n, cells=len(alphas), alpha=first, second_alpha=second, prior_total=float(sum(alphas)), records=2
             )
-            check(profile.delta(math.log(ratio)), exact)
+            check_claim(profile.delta(math.log(ratio)), exact)
 
 
 @cache
@@ -88,7 +88,7 @@ def test_open_domain_profile_is_the_enumerated_supremum(discount, strength, m):
             exact = max(
                 hockey_stick(py_law(x, strength, discount, m), py_law(y, strength, discount, m), ratio) for x, y in pairs
             )
-            check(profile.delta(math.log(ratio)), exact)
+            check_claim(profile.delta(math.log(ratio)), exact)
 
 
 def old_values_law(counts, strength, discount, m):
@@ -110,7 +110,7 @@ def test_publishing_old_values_only_keeps_the_profile_and_its_floor(discount, st
             )
             if discount == 0:
                 profile = DirichletProcessProfile(n=n, records=3, strength=float(strength))
-                check(profile.delta(math.log(ratio)), exact)  # two-sided, it is no cheaper than the full urn
+                check_claim(profile.delta(math.log(ratio)), exact)  # two-sided, it is no cheaper than the full urn
             else:
                 profile = PitmanYorProfile(n=n, records=3, strength=float(strength), discount=float(discount))
                 assert profile.delta(math.log(ratio)) >= exact

@@ -14,10 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from privurn.errors import CalibrationError, ModelError
-from privurn.privacy.calibration import _largest
-from privurn.privacy.profile import ROUND_UP, PrivacyProfile, check_delta, check_epsilon, smallest_admissible
-from privurn.privacy.urn_accounting import UNLIMITED, Unlimited, check_counts
+from privurn.errors import ModelError
+from privurn.privacy.calibration import largest, least_alpha
+from privurn.privacy.divergences import (
+    UNLIMITED,
+    Unlimited,
+    check_counts,
+    check_public_domain,
+    public_domain_pure_epsilon,
+)
+from privurn.privacy.profile import ROUND_UP, PrivacyProfile, check_delta, check_epsilon
 
 SMALL = 128
 """Up to this many records every threshold of the attacker is tried with its own worst total."""
@@ -59,21 +65,14 @@ class AddRemoveDirichletMultinomialProfile(PrivacyProfile):
 
     def __post_init__(self) -> None:
         check_counts(n=1, records=self.records)
-        if self.cells < 1:
-            raise ModelError("a public domain needs at least one cell.")
-        if not (self.alpha > 0.0 and math.isfinite(self.alpha)):
-            raise ModelError("alpha must be positive and finite.", hint="Prior records in each cell, for example alpha=20")
+        check_public_domain(cells=self.cells, alpha=self.alpha)
         if self.prior_total is not None and not self.prior_total >= self.cells * self.alpha * (1.0 - 1e-12):
             raise ModelError("prior_total must be at least cells times alpha.", hint="alpha is the smallest of the priors")
 
     @property
     def pure_epsilon(self) -> float:
         """log(1 + m/alpha), approached as n grows; 0 with one cell."""
-        if self.cells == 1:
-            return 0.0
-        if self.records == UNLIMITED:
-            return math.inf
-        return math.nextafter(math.log1p(self.records / self.alpha), math.inf)
+        return public_domain_pure_epsilon(cells=self.cells, alpha=self.alpha, records=self.records)
 
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours of every size, both directions."""
@@ -250,8 +249,8 @@ def largest_records_add_remove(
     if cells == 1 or (delta > 0.0 and profile.delta(epsilon) <= delta):
         return UNLIMITED
     if delta == 0.0:  # m <= alpha (E - 1), tested with the profile's own rounding
-        return _largest(lambda m: replace(profile, records=m).pure_epsilon <= epsilon)
-    return _largest(lambda m: replace(profile, records=m).delta(epsilon) <= delta)
+        return largest(lambda m: replace(profile, records=m).pure_epsilon <= epsilon)
+    return largest(lambda m: replace(profile, records=m).delta(epsilon) <= delta)
 
 
 @lru_cache(maxsize=4096)
@@ -261,30 +260,12 @@ def smallest_alpha_add_remove(*, cells: int, records: int | Unlimited, epsilon: 
     >>> round(smallest_alpha_add_remove(cells=100, records=10_000, epsilon=1, delta=1e-6), 2)
     18.34
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
     check_counts(n=1, records=records)
-    if cells == 1:
-        return 0.0
-    if records == UNLIMITED and delta == 0.0:
-        raise CalibrationError(
-            "Unlimited records cannot be released with delta = 0 from more than one cell.",
-            alternatives=("give a positive delta, for example 1e-6", "give a finite number of records"),
-        )
-    pure = math.inf
-    if records != UNLIMITED:
-        pure = math.nextafter(records / math.expm1(epsilon), math.inf)
-        while math.nextafter(math.log1p(records / pure), math.inf) > epsilon:  # rounding may leave it a hair short
-            pure *= 1.0 + 1e-15
-        if delta == 0.0:
-            return pure
 
     def delta_at(alpha: float) -> float:
-        if alpha == 0.0:
-            return 1.0
         return AddRemoveDirichletMultinomialProfile(cells=cells, alpha=alpha, records=records).delta(epsilon)
 
-    return min(pure, smallest_admissible(delta_at, delta, start=10.0 / epsilon, limit=1e15))
+    return least_alpha(delta_at, cells=cells, records=records, epsilon=epsilon, delta=delta)
 
 
 def alpha_star_add_remove(*, epsilon: float, delta: float) -> float:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from privurn.errors import CalibrationError
+from privurn.privacy.divergences import public_domain_pure_epsilon
 from privurn.privacy.profile import PrivacyProfile, check_delta, check_epsilon, smallest_admissible
 from privurn.privacy.urn_accounting import (
     UNLIMITED,
@@ -27,7 +28,7 @@ MOST_RECORDS = 2**53
 """Beyond this a count is no longer exact as a float."""
 
 
-def _largest(admissible: Callable[[int], bool]) -> int:
+def largest(admissible: Callable[[int], bool]) -> int:
     """Largest m >= 0 with admissible(m), a property that once false stays false; MOST_RECORDS at most."""
     if not admissible(1):
         return 0
@@ -53,10 +54,10 @@ def largest_records(profile: PrivacyProfile, *, epsilon: float, delta: float) ->
         if profile.cells == 1 or (delta > 0.0 and replace(profile, records=UNLIMITED).delta(epsilon) <= delta):
             return UNLIMITED
         if delta == 0.0:  # m <= alpha (E - 1), tested with the profile's own rounding
-            return _largest(lambda m: replace(profile, records=m).pure_epsilon <= epsilon)
+            return largest(lambda m: replace(profile, records=m).pure_epsilon <= epsilon)
     if not isinstance(profile, (DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile)):
         raise TypeError(f"no number of records to solve for in {type(profile).__name__}")
-    return _largest(lambda m: replace(profile, records=m).delta(epsilon) <= delta)
+    return largest(lambda m: replace(profile, records=m).delta(epsilon) <= delta)
 
 
 @lru_cache(maxsize=4096)
@@ -66,30 +67,36 @@ def smallest_alpha(*, n: int, cells: int, records: int | Unlimited, epsilon: flo
     >>> round(smallest_alpha(n=10**6, cells=100, records=10**6, epsilon=1, delta=1e-6), 1)
     16.4
     """
+    check_counts(n=n, records=records)
+
+    def delta_at(alpha: float) -> float:
+        return DirichletMultinomialProfile(n=n, cells=cells, alpha=alpha, records=records).delta(epsilon)
+
+    return least_alpha(delta_at, cells=cells, records=records, epsilon=epsilon, delta=delta)
+
+
+def least_alpha(
+    delta_at: Callable[[float], float], *, cells: int, records: int | Unlimited, epsilon: float, delta: float
+) -> float:
+    """Smallest alpha with delta_at(alpha) <= delta; at most the pure one, m/(e^epsilon - 1). 0 with one cell."""
     check_epsilon(epsilon)
     check_delta(delta)
-    check_counts(n=n, records=records)
-    if records == UNLIMITED and delta == 0.0 and cells > 1:
+    if cells == 1:
+        return 0.0
+    if records == UNLIMITED and delta == 0.0:
         raise CalibrationError(
             "Unlimited records cannot be released with delta = 0 from more than one cell.",
             alternatives=("give a positive delta, for example 1e-6", "give a finite number of records"),
         )
-    if cells == 1:
-        return 0.0
     pure = math.inf
     if records != UNLIMITED:
         pure = math.nextafter(records / math.expm1(epsilon), math.inf)
-        while math.nextafter(math.log1p(records / pure), math.inf) > epsilon:  # rounding may leave it a hair short
+        while public_domain_pure_epsilon(cells=cells, alpha=pure, records=records) > epsilon:  # a hair short by rounding
             pure *= 1.0 + 1e-15
         if delta == 0.0:
             return pure
-
-    def delta_at(alpha: float) -> float:
-        if alpha == 0.0:
-            return 1.0
-        return DirichletMultinomialProfile(n=n, cells=cells, alpha=alpha, records=records).delta(epsilon)
-
-    return min(pure, smallest_admissible(delta_at, delta, start=10.0 / epsilon, limit=1e15))
+    found = smallest_admissible(lambda alpha: delta_at(alpha) if alpha > 0.0 else 1.0, delta, start=10.0 / epsilon, limit=1e15)
+    return min(pure, found)
 
 
 def alpha_star(*, epsilon: float, delta: float) -> float:

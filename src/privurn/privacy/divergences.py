@@ -39,6 +39,21 @@ def check_counts(*, n: int, records: int | Unlimited) -> None:
         raise ModelError("the number of released records must be at least 1.", hint="For example records=1000")
 
 
+def check_public_domain(*, cells: int, alpha: float) -> None:
+    """At least one cell, and a prior in each."""
+    if cells < 1:
+        raise ModelError("a public domain needs at least one cell.")
+    if not (alpha > 0.0 and math.isfinite(alpha)):
+        raise ModelError("alpha must be positive and finite.", hint="Prior records in each cell, for example alpha=20")
+
+
+def public_domain_pure_epsilon(*, cells: int, alpha: float, records: int | Unlimited) -> float:
+    """log(1 + m/alpha), rounded up: the largest likelihood ratio, whichever the neighbours. 0 with one cell."""
+    if cells == 1:
+        return 0.0
+    return math.inf if records == UNLIMITED else math.nextafter(math.log1p(records / alpha), math.inf)
+
+
 def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     """Limit of D_oo(a, b) as the number of released records grows: posterior sampling of two cell probabilities.
 

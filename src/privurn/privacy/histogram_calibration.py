@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from privurn.errors import CalibrationError
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
-from privurn.privacy.calibration import _largest, smallest_alpha
+from privurn.privacy.calibration import largest, smallest_alpha
 from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
 from privurn.privacy.noise_accounting import ratio_up
 from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
@@ -158,7 +158,7 @@ def largest_smoothed_records(*, n: int, bins: int, weight: float, epsilon: float
         profile = SmoothedHistogramProfile(n=n, bins=bins, records=records, weight=weight)
         return profile.pure_epsilon <= epsilon if delta == 0.0 else profile.delta(epsilon) <= delta
 
-    return _largest(admissible)
+    return largest(admissible)
 
 
 def smallest_alpha_for_draws(

@@ -14,11 +14,13 @@ from privurn.privacy.divergences import (
     UNLIMITED,
     Unlimited,
     check_counts,
+    check_public_domain,
     delta_unlimited,
     fresh_is_released,
     new_to_old,
     old_old,
     old_to_new,
+    public_domain_pure_epsilon,
 )
 from privurn.privacy.profile import ROUND_UP, PrivacyProfile
 
@@ -128,19 +130,12 @@ class DirichletMultinomialProfile(PrivacyProfile):
 
     def __post_init__(self) -> None:
         check_counts(n=self.n, records=self.records)
-        if self.cells < 1:
-            raise ModelError("a public domain needs at least one cell.")
-        if not (self.alpha > 0.0 and math.isfinite(self.alpha)):
-            raise ModelError("alpha must be positive and finite.", hint="Prior records in each cell, for example alpha=20")
+        check_public_domain(cells=self.cells, alpha=self.alpha)
 
     @property
     def pure_epsilon(self) -> float:
         """log(1 + m/alpha_min); no records can tell one cell apart, so it is 0 there."""
-        if self.cells == 1:
-            return 0.0
-        if self.records == UNLIMITED:
-            return math.inf
-        return math.nextafter(math.log1p(self.records / self.alpha), math.inf)
+        return public_domain_pure_epsilon(cells=self.cells, alpha=self.alpha, records=self.records)
 
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours, both directions."""
