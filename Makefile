@@ -39,6 +39,9 @@ bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same 
 experiments: $(READY)  ## the papers' tables with the exact values beside them
 	$(BIN)/python -m experiments.paper_anchor
 	$(BIN)/python -m experiments.thesis_tables
+	$(BIN)/python -m experiments.thesis_utility
+	$(BIN)/python -m experiments.convergence
+	$(BIN)/python -m experiments.census_column
 	$(BIN)/python -m experiments.censoring_supplement
 
 docs: $(READY)  ## check the documentation's links and run its examples
