@@ -36,16 +36,14 @@ lint: $(READY)  ## style and types
 bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same run
 	$(BIN)/python -m benchmarks.all
 
-experiments: $(READY)  ## the papers' tables with the exact values beside them
-	$(BIN)/python -m experiments.paper_anchor
-	$(BIN)/python -m experiments.thesis_tables
-	$(BIN)/python -m experiments.thesis_utility
-	$(BIN)/python -m experiments.convergence
-	$(BIN)/python -m experiments.census_column
-	$(BIN)/python -m experiments.censoring_supplement
+experiments: $(READY)  ## the papers' tables with ours and the exact values beside them, into experiments-output/
+	mkdir -p experiments-output
+	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement; do \
+	  $(BIN)/python -m experiments.$$each > experiments-output/$$each.txt || exit 1; cat experiments-output/$$each.txt; \
+	done
 
 docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-output experiments-output .mypy_cache .ruff_cache .pytest_cache
