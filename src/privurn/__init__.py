@@ -66,6 +66,8 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "models":
+        return import_module("privurn.models")
     if name not in _HOME:
         raise AttributeError(f"module 'privurn' has no attribute {name!r}")
     value = getattr(import_module(f"privurn.{_HOME[name]}"), name)

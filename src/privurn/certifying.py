@@ -25,7 +25,6 @@ def certify(
 ) -> Certificate:
     """Certificate of a release that is about to be handed over; `save` adds the file's hash."""
     profile = unit_profile(mechanism.profile, guarantee)
-    k = guarantee.contributions
     target = {"epsilon": float(guarantee.epsilon), "delta": float(guarantee.delta)}
     return Certificate.seal(
         {
@@ -35,13 +34,13 @@ def certify(
             "domain": domain,
             "columns": columns,
             "neighbouring": guarantee.neighbouring,
-            "privacy_unit": {"unit": "one record" if k == 1 else f"up to {k} records of one person", "contributions": k},
+            "privacy_unit": privacy_unit(guarantee),
             "n": mechanism.n,
             "records": mechanism.records,
             "target": target,
             "achieved": achieved(profile, target=target),
             "profile": profile_points(profile, also=guarantee.epsilon),
-            "assumptions": list(_assumptions(guarantee)),
+            "assumptions": assumptions(guarantee),
             "randomness": entropy.description,
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
@@ -57,12 +56,19 @@ NEIGHBOURS = {
 }
 
 
-def _assumptions(guarantee: Guarantee) -> tuple[str, ...]:
+def privacy_unit(guarantee: Guarantee) -> dict[str, Any]:
+    """Whose records are protected together."""
+    k = guarantee.contributions
+    return {"unit": "one record" if k == 1 else f"up to {k} records of one person", "contributions": k}
+
+
+def assumptions(guarantee: Guarantee) -> list[str]:
+    """What has to be true for the guarantee to hold, in plain words."""
     owns = "one record" if guarantee.contributions == 1 else f"at most {guarantee.contributions} records"
-    return (
+    return [
         NEIGHBOURS[guarantee.neighbouring],
         f"One person owns {owns}.",
         "The domain, the number of released records and all parameters were chosen without looking at the data.",
         "What the domain declares of the table (its columns, their types, no nulls where it says so) holds for all neighbours.",
         "The operating system's random numbers are unpredictable, and running time and memory are not observed.",
-    )
+    ]

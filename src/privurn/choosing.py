@@ -77,6 +77,8 @@ class Request:
                 hint="Use a public domain with mechanism='auto', and say how many records to release (n_records, --records)",
             )
         self._check_options()
+        if self.n_records is not None and int(self.n_records) != self.n_records:
+            raise ModelError("the number of released records must be a whole number.", hint="For example n_records=1000")
         if self.n_records is not None and self.n_records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
         if not 0.0 < self.discovery_share < 1.0:

@@ -14,6 +14,7 @@ Dropping records is not offered: it would make the number of records depend on t
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,13 +34,24 @@ MOST_CELLS = 10**8
 """Beyond this a domain is a mistake: the prior would drown any data."""
 
 
+LARGEST_EXPONENT = 300
+"""Beyond this a decimal number is a mistake, or an attack on whoever expands it."""
+
+
+def rational(text: str) -> Fraction:
+    """A fraction written as p/q or p, as `str(Fraction)` writes it; anything else is a ValueError."""
+    if not re.fullmatch(r"-?\d{1,400}(/[1-9]\d{0,399})?", str(text)):
+        raise ValueError("not a plain fraction")
+    return Fraction(str(text))
+
+
 def exact(value: Number, *, name: str) -> Fraction:
     """A number as the fraction its decimal digits say: 0.1 is one tenth."""
     try:
         if isinstance(value, Fraction):
             return value
         number = Decimal(str(value))
-        if not number.is_finite():
+        if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT or len(number.as_tuple().digits) > 400:
             raise InvalidOperation
         return Fraction(number)
     except (InvalidOperation, ValueError):
@@ -65,6 +77,11 @@ def check_size(size: int, *, what: str) -> None:
             f"{what} has {size:,} cells; at most {MOST_CELLS:,} are supported.",
             hint="Use a larger step, fewer bins or categories, or fewer columns taken jointly",
         )
+
+
+def label_text(value: object) -> str:
+    """How a category is written: records are compared with it as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Domain(ABC):
@@ -254,7 +271,7 @@ class Categories(ColumnDomain):
             raise DomainError(
                 "categories cannot hold a null or a number that is not finite.", hint="Use nulls='cell' for nulls"
             )
-        if len({str(value) for value in self.values}) != len(self.values):
+        if len({label_text(value) for value in self.values}) != len(self.values):
             raise DomainError("categories hold the same value twice.", hint="List every value once")
         if self.outside == "clamp":
             raise DomainError("categories cannot be clamped.", hint="Use outside='other' or outside='null'")

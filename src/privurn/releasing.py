@@ -6,6 +6,7 @@ The order matters. Everything public is decided before the data are counted, exc
 public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -30,7 +31,7 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.noisy_counts_accounting import Noise
-from privurn.privacy.profile import Guarantee, Neighbouring
+from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring
 from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
@@ -279,7 +280,12 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
     share = request.discovery_share
     discovery = calibrate_discovery(epsilon=single.epsilon * share, delta=single.delta * share)
     spent = discovery.guarantee()
-    return discovery, Guarantee(epsilon=single.epsilon - spent.epsilon, delta=single.delta - spent.delta)
+    epsilon, delta = single.epsilon - spent.epsilon, single.delta - spent.delta
+    while spent.epsilon + epsilon > single.epsilon:  # floats: what is left must add up to no more than the whole
+        epsilon = math.nextafter(epsilon, 0.0)
+    while spent.delta + delta > single.delta:
+        delta = math.nextafter(delta, 0.0)
+    return discovery, Guarantee(epsilon=epsilon, delta=delta)
 
 
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
@@ -305,7 +311,7 @@ def _zcdp(mechanism: Mechanism, guarantee: Guarantee) -> float | None:
         return mechanism.profile.zcdp * guarantee.contributions**2
     if guarantee.delta > 0.0:
         return None
-    return 0.5 * min(guarantee.epsilon, unit_profile(mechanism.profile, guarantee).pure_epsilon) ** 2
+    return 0.5 * min(guarantee.epsilon, unit_profile(mechanism.profile, guarantee).pure_epsilon) ** 2 * ROUND_UP
 
 
 def _unused_name(name: str, taken: Sequence[str | None]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privurn.certifying import assumptions, privacy_unit
+from privurn.choosing import unit_profile
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -21,8 +23,10 @@ from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.privacy.certificate import Certificate, achieved, file_hash
-from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+from privurn.privacy.certificate import Certificate, achieved, file_hash, profile_points
+from privurn.privacy.entropy import SystemEntropy
+from privurn.privacy.profile import Guarantee
+from privurn.tables import row_count
 
 WITH_CELLS = (
     DirichletMultinomial,
@@ -63,7 +67,7 @@ def check_certificate(certificate: Certificate) -> list[str]:
         reasons.append("the release was made with seeded randomness: not private")
     try:
         reasons += _check_guarantee(certificate)
-    except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         detail = error.message if isinstance(error, PrivurnError) else type(error).__name__
         reasons.append(f"the guarantee cannot be recomputed: {detail}")
     return reasons
@@ -73,11 +77,14 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
     reasons = []
     stated = certificate["mechanism"]
     mechanism = mechanism_from_parameters(stated["name"], stated["parameters"])
-    unit = certificate["privacy_unit"]["contributions"]
-    target = Guarantee(epsilon=certificate["target"]["epsilon"], delta=certificate["target"]["delta"], contributions=unit)
-    profile: PrivacyProfile = mechanism.profile
-    if unit > 1:
-        profile = GroupProfile(single=profile, contributions=unit)
+    target = Guarantee(
+        epsilon=certificate["target"]["epsilon"],
+        delta=certificate["target"]["delta"],
+        contributions=certificate["privacy_unit"]["contributions"],
+        neighbouring=certificate["neighbouring"],
+    )
+    profile = unit_profile(mechanism.profile, target)
+    reasons += _check_words(certificate, target)
     if certificate["neighbouring"] != profile.neighbouring:
         reasons.append("the neighbouring relation is not the mechanism's")
     if (certificate["n"], certificate["records"]) != (mechanism.n, mechanism.records):
@@ -93,8 +100,30 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
     recomputed = achieved(profile, target={"epsilon": target.epsilon, "delta": target.delta})
     if not all(_agree(certificate["achieved"][key], value) for key, value in recomputed.items()):
         reasons.append("the achieved guarantee is not what the parameters give")
-    if not all(_agree(point["delta"], profile.delta(point["epsilon"])) for point in certificate["profile"]):
+    points = profile_points(profile, also=target.epsilon)
+    stated_points = [(point["epsilon"], point["delta"]) for point in certificate["profile"]]
+    if [epsilon for epsilon, _ in stated_points] != [point["epsilon"] for point in points] or not all(
+        _agree(delta, point["delta"]) for (_, delta), point in zip(stated_points, points, strict=True)
+    ):
         reasons.append("the profile is not what the parameters give")
+    return reasons
+
+
+def _check_words(certificate: Certificate, target: Guarantee) -> list[str]:
+    """What people read must say what the numbers say."""
+    reasons = []
+    if certificate["privacy_unit"] != privacy_unit(target) or certificate["assumptions"] != assumptions(target):
+        reasons.append("the privacy unit or the assumptions are not those of the guarantee")
+    if certificate["private"] is True and certificate["randomness"] != SystemEntropy.description:
+        reasons.append("the source of randomness is not the private one")
+    domain, columns = certificate["domain"], certificate["columns"]
+    named = list(domain["columns"]) if domain["kind"] == "joint" else [domain["column"]]
+    if columns[: len(named)] != named or domain.get("within", "uniform") != "uniform":
+        reasons.append("the columns do not fit the domain")
+    if not isinstance(certificate["ledger"], dict) or not isinstance(certificate["ledger"].get("used"), bool):
+        reasons.append("the certificate does not say whether a ledger paid")
+    if set(certificate["achieved"]) != {"epsilon", "delta"}:
+        reasons.append("the achieved guarantee is not an epsilon and a delta")
     return reasons
 
 
@@ -129,4 +158,6 @@ def _check_output(certificate: Certificate, folder: Path) -> list[str]:
     file = folder / name
     if not file.is_file():
         return [f"the data file {name!r} is missing"]
-    return [] if file_hash(file) == output["sha256"] else [f"the data file {name!r} was changed: its hash does not fit"]
+    if file_hash(file) != output["sha256"]:
+        return [f"the data file {name!r} was changed: its hash does not fit"]
+    return [] if row_count(file) == output["rows"] else [f"the data file {name!r} does not hold the rows that are stated"]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
+from privurn.domain import rational
 from privurn.errors import ModelError
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import guided
@@ -88,6 +89,11 @@ class DirichletMultinomial(Mechanism):
             raise ModelError("this needs the number of confidential records, which is secret here.")
         return self.n
 
+    @property
+    def rows(self) -> int:
+        """One for each record."""
+        return self.records
+
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact draws: slot integers from `entropy`, cells from the urn kernel, then a uniform shuffle."""
         from privurn._kernels.urn import update_cells
@@ -124,7 +130,7 @@ class DirichletMultinomial(Mechanism):
     def from_parameters(cls, data: dict[str, Any]) -> "DirichletMultinomial":
         """Inverse of `parameters`."""
         alpha = data["alpha"]
-        exact = tuple(Fraction(each) for each in alpha) if isinstance(alpha, list) else Fraction(alpha)
+        exact = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
         n = None if data["n"] is None else int(data["n"])
         return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
 

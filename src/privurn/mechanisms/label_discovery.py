@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import CalibrationError
+from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.privacy.entropy import Entropy
@@ -101,6 +101,10 @@ class DiscoveredUrn(Mechanism):
     urn: DirichletMultinomial
     urn_guarantee: Guarantee
 
+    def __post_init__(self) -> None:
+        if (self.urn.n, self.urn.records) != (self.n, self.records):
+            raise ModelError("the urn and the release differ in their numbers of records.")
+
     @property
     def name(self) -> str:
         """label-discovery."""
@@ -113,6 +117,11 @@ class DiscoveredUrn(Mechanism):
         if self.urn.profile.delta(second.epsilon) > second.delta:
             raise CalibrationError("the urn does not meet its part of the guarantee.")
         return PointProfile(epsilon0=first.epsilon + second.epsilon, delta0=first.delta + second.delta)
+
+    @property
+    def rows(self) -> int:
+        """One for each record."""
+        return self.records
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Second step: `counts` are those of the kept labels (0, 1, ...) and "other"."""
@@ -133,6 +142,8 @@ class DiscoveredUrn(Mechanism):
     def from_parameters(cls, data: dict[str, Any]) -> "DiscoveredUrn":
         """Inverse of `parameters`."""
         share = data["urn_guarantee"]
+        if data["discovery"]["distances"] != list(REPLACED):
+            raise ModelError("label discovery is accounted for one replaced record.")
         return cls(
             n=int(data["n"]),
             records=int(data["records"]),

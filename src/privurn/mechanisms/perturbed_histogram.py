@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
+from privurn.domain import rational
 from privurn.errors import ModelError
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
@@ -172,7 +173,7 @@ class PerturbedHistogram(Mechanism):
             noise=data["noise"],
             scale=float(data["scale"]),
             publish=data["publish"],
-            smoothing=Fraction(data["smoothing"]),
+            smoothing=rational(data["smoothing"]),
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
+from privurn.domain import rational
 from privurn.errors import ModelError
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import guided
@@ -108,6 +109,11 @@ class PitmanYor(Mechanism):
             return DirichletProcessProfile(n=self.n, records=self.records, strength=float(self.strength))
         return PitmanYorProfile(n=self.n, records=self.records, strength=float(self.strength), discount=float(self.discount))
 
+    @property
+    def rows(self) -> int | None:
+        """One for each record; random where only old values are published."""
+        return None if self.old_values_only else self.records
+
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact draws. Old tables keep their cell; new ones get a draw from the base, or a number past the last cell."""
         self.check(counts)
@@ -166,8 +172,8 @@ class PitmanYor(Mechanism):
         return cls(
             n=int(data["n"]),
             records=int(data["records"]),
-            strength=Fraction(data["strength"]),
-            discount=Fraction(data["discount"]),
+            strength=rational(data["strength"]),
+            discount=rational(data["discount"]),
             base=base_from_parameters(data["base"]),
             old_values_only=bool(data["old_values_only"]),
         )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
+from privurn.domain import rational
 from privurn.errors import ModelError
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
@@ -85,7 +86,7 @@ class SmoothedHistogram(Mechanism):
     @classmethod
     def from_parameters(cls, data: dict[str, Any]) -> "SmoothedHistogram":
         """Inverse of `parameters`."""
-        return cls(n=int(data["n"]), cells=int(data["cells"]), records=int(data["records"]), weight=Fraction(data["weight"]))
+        return cls(n=int(data["n"]), cells=int(data["cells"]), records=int(data["records"]), weight=rational(data["weight"]))
 
 
 def calibrate_smoothed_histogram(*, n: int, cells: int, guarantee: Guarantee, records: int | None = None) -> SmoothedHistogram:

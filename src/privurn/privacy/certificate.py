@@ -72,6 +72,13 @@ def finite_or_none(value: float) -> float | None:
     return None if math.isinf(value) else value
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys occur once: a reader sees the first, a parser would take the last."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """An immutable certificate. Build one with `Certificate.seal`, read one with `Certificate.read`."""
@@ -92,9 +99,9 @@ class Certificate:
     def from_json(cls, text: str) -> "Certificate":
         """Parse, and check that it has the shape of a certificate."""
         try:
-            data = json.loads(text)
-        except ValueError:
-            raise CertificateError("the certificate is not JSON.") from None
+            data = json.loads(text, object_pairs_hook=_once)
+        except (ValueError, RecursionError):
+            raise CertificateError("the certificate is not JSON, or names a field twice.") from None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise CertificateError(f"this is not a certificate of schema {SCHEMA!r}.")
         missing = REQUIRED - data.keys()

@@ -6,6 +6,7 @@ add. That is a valid filter even when later releases are chosen after seeing ear
 """
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -79,7 +80,8 @@ class Ledger:
         path = Path(path)
         if (epsilon is None) == (rho is None):
             raise LedgerError("a ledger has one budget.", hint="Give either --epsilon (with --delta) or --rho")
-        if rho is not None and (delta is not None or not rho > 0):
+        Guarantee(epsilon=1.0, delta=0.0, contributions=contributions, neighbouring=neighbouring)  # checks the last two
+        if rho is not None and (delta is not None or not 0 < rho < math.inf):
             raise LedgerError("a rho budget is one positive number without a delta.", hint="For example --rho 0.5")
         if epsilon is not None:
             check_epsilon(epsilon)

@@ -55,10 +55,18 @@ class Guarantee:
     contributions: int = 1
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        if self.contributions < 1:
-            raise ModelError("contributions must be a positive whole number.", hint="The most rows one person may own")
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        if (
+            isinstance(self.contributions, bool)
+            or not isinstance(self.contributions, int)
+            or not 1 <= self.contributions <= 10**6
+        ):
+            raise ModelError(
+                "contributions must be a whole number from 1 to 1,000,000.", hint="The most rows one person may own"
+            )
+        if self.neighbouring not in ("replace-one", "add-remove"):
+            raise ModelError("the neighbouring relation is not known.", hint="replace-one or add-remove")
 
     def per_record(self) -> "Guarantee":
         """The guarantee each single record needs so that `contributions` records together get this one.
@@ -174,7 +182,9 @@ class GroupProfile(PrivacyProfile):
 
 def group_growth(epsilon: float, k: int) -> float:
     """1 + e^epsilon + ... + e^((k-1) epsilon)."""
-    return math.fsum(math.exp(i * epsilon) for i in range(k)) if k * abs(epsilon) < LARGEST_EPSILON else math.inf
+    if k * abs(epsilon) >= LARGEST_EPSILON:
+        return math.inf
+    return float(k) if epsilon == 0.0 else math.expm1(k * epsilon) / math.expm1(epsilon) * (1.0 + 1e-14)
 
 
 def smallest_admissible(delta_at: Callable[[float], float], target: float, *, start: float, limit: float = math.inf) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
+from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, label_text
 from privurn.errors import DomainError
 from privurn.tables.sources import Source
 
@@ -138,15 +138,11 @@ def _category_join(source: Source, name: str, domain: ColumnDomain, position: in
     if not isinstance(domain, Categories):
         return ""
     as_numbers = source.types[name].startswith(NUMERIC) and name not in source.untyped and _numbers(domain.values) is not None
-    labels = pa.array(_numbers(domain.values)) if as_numbers else pa.array([_label(value) for value in domain.values])
+    labels = pa.array(_numbers(domain.values)) if as_numbers else pa.array([label_text(value) for value in domain.values])
     cells = pa.table({"label": labels, "cell": pa.array(np.arange(domain.n_values))})
     source.connection.register(f"categories_{position}", cells)
     cast = "DOUBLE" if as_numbers else "VARCHAR"
     return f" LEFT JOIN categories_{position} AS c{position} ON CAST(t.{quoted(name)} AS {cast}) = c{position}.label"
-
-
-def _label(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _numbers(values: Any) -> list[float] | None:

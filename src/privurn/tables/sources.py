@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, FormatError
+from privurn.tables.csv_header import read_header
 
 READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -30,7 +31,10 @@ class Source:
         for name in columns:
             if name not in self.types:
                 known = ", ".join(repr(each) for each in list(self.types)[:20])
-                raise DomainError(f"there is no column {name!r}.", hint=f"The table has {known}")
+                hint = f"The table has {known}"
+                if self.kind == "path" and self.untyped:  # a file without a header line would show its first record
+                    hint = "Check the file's header line"
+                raise DomainError(f"there is no column {name!r}.", hint=hint)
 
 
 def text_literal(value: str) -> str:
@@ -61,13 +65,14 @@ def frame_kind(data: Any) -> str:
 def open_table(data: Any) -> Iterator[Source]:
     """Open any supported table; closes the connection, and replaces errors that could quote a record."""
     import duckdb
+    import pyarrow as pa
 
     connection = duckdb.connect(":memory:", config={"allow_community_extensions": False})
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
     connection.execute("SET enable_progress_bar = false")
     try:
         yield _register(connection, data, frame_kind(data))
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeError, pa.ArrowException) as error:
         raise _without_content(error) from None
     finally:
         with suppress(duckdb.Error):
@@ -77,7 +82,7 @@ def open_table(data: Any) -> Iterator[Source]:
 def _without_content(error: Exception) -> FormatError:
     """DuckDB's complaint without the record it quotes."""
     text = str(error).lower()
-    if "utf" in text or "unicode" in text or "encod" in text:
+    if isinstance(error, UnicodeError) or any(words in text for words in ("unicode", "utf-8 encoded", "invalid utf")):
         return FormatError(
             "the file is not valid UTF-8.", hint="Convert it first, for example: iconv -f latin1 -t utf-8 IN > OUT"
         )
@@ -108,9 +113,13 @@ def _register_path(connection: Any, path: str) -> frozenset[str]:
         connection.execute(f"CREATE VIEW t AS SELECT * FROM read_parquet({listed}, union_by_name = true)")
         return frozenset()
     if reader == "csv":
-        if all(Path(each).stat().st_size == 0 for each in files):
-            raise DomainError("the table is empty.")
-        connection.execute(f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, header = true, all_varchar = true)")
+        header = read_header(files)
+        columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in header.names)
+        dialect = f"delim = {text_literal(header.delimiter)}, new_line = '{header.line_ending}', quote = '\"', escape = '\"'"
+        connection.execute(
+            f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
+            f"strict_mode = true, {dialect}, columns = {{{columns}}})"
+        )
         return frozenset({"*"})
     raise FormatError(
         f"the kind of file {path!r} is not known.", hint="Names must end in .csv, .csv.gz, .tsv, .txt, .parquet or .pq"
