@@ -33,6 +33,8 @@ URNS = ("auto", "dirichlet-multinomial", "dirichlet-process", "pitman-yor")
 HISTOGRAMS = ("perturbed-histogram", "smoothed-histogram", "posterior-sample")
 SPECIALISED = ("exponential", "pseudo-posterior")
 SECRET_SIZE = ("auto", "dirichlet-multinomial", "perturbed-histogram", "posterior-sample", "pseudo-posterior")
+MOST_RECORDS = 2 * 10**8
+"""Records are drawn in memory, a few bytes each; refused before anything is paid."""
 OPTIONS = {
     "noise": ("perturbed-histogram",),
     "publish": ("perturbed-histogram",),
@@ -79,6 +81,8 @@ class Request:
         self._check_options()
         if self.n_records is not None and int(self.n_records) != self.n_records:
             raise ModelError("the number of released records must be a whole number.", hint="For example n_records=1000")
+        if self.n_records is not None and self.n_records > MOST_RECORDS:
+            raise ModelError(f"at most {MOST_RECORDS:,} records can be released at once.", hint="Ask for fewer records")
         if self.n_records is not None and self.n_records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
         if not 0.0 < self.discovery_share < 1.0:

@@ -84,6 +84,13 @@ def label_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _plain_category(value: object) -> Any:
+    """Text, numbers and booleans as they are; NumPy's scalars as Python's; dates and the like as text."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.item() if hasattr(value, "item") else str(value)
+
+
 class Domain(ABC):
     """A finite public domain: `size` cells, numbered from 0."""
 
@@ -264,7 +271,9 @@ class Categories(ColumnDomain):
     kind: ClassVar[str] = "categories"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
+        if isinstance(self.values, str):
+            raise DomainError("categories must be a list of values, not one text.", hint="For example ['north', 'south']")
+        object.__setattr__(self, "values", tuple(_plain_category(value) for value in self.values))
         if not self.values:
             raise DomainError("categories must list at least one value.", hint="For example --categories north,south,east,west")
         if any(value is None or (isinstance(value, float) and not math.isfinite(value)) for value in self.values):
@@ -273,6 +282,11 @@ class Categories(ColumnDomain):
             )
         if len({label_text(value) for value in self.values}) != len(self.values):
             raise DomainError("categories hold the same value twice.", hint="List every value once")
+        if self.outside == "other" and "other" in map(label_text, self.values):
+            raise DomainError(
+                "a category is called 'other', and so is the cell of values outside the list.",
+                hint="Use outside='null' (--outside null), or another name",
+            )
         if self.outside == "clamp":
             raise DomainError("categories cannot be clamped.", hint="Use outside='other' or outside='null'")
         super().__post_init__()

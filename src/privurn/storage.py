@@ -17,6 +17,12 @@ def check_new_folder(folder: Path) -> None:
         raise FormatError(f"the output folder {str(folder)!r} exists.", hint="Name a new folder, or remove the old one first")
     if not folder.absolute().parent.is_dir():
         raise FormatError(f"there is no folder {str(folder.absolute().parent)!r} to write into.", hint="Create it first")
+    try:
+        Path(tempfile.mkdtemp(prefix=".privurn-", dir=folder.absolute().parent)).rmdir()
+    except OSError:
+        raise FormatError(
+            f"cannot write into {str(folder.absolute().parent)!r}.", hint="Name a folder you may write to"
+        ) from None
 
 
 def save_release(table: Any, certificate: Certificate, folder: Path, *, file_format: Literal["csv", "parquet"]) -> Certificate:

@@ -87,7 +87,8 @@ def show(path: PathArgument, json: Json = False) -> None:
     for key, value in ledger.budget().items():
         print_text(f"{key}: {remaining[key]:g} of {value:g} left")
     if spent.tight_epsilon is not None:
+        enforced = "" if "rho" in remaining else " (what is enforced)"
         print_text(
-            f"Spent so far, added up (what is enforced): epsilon = {spent.epsilon:.4g}, delta = {spent.delta:.4g}. "
+            f"Spent so far, added up{enforced}: epsilon = {spent.epsilon:.4g}, delta = {spent.delta:.4g}. "
             f"Had all of it been planned beforehand: epsilon = {spent.tight_epsilon:.4g} at that delta."
         )

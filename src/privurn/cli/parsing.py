@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def _bins(text: str, **policy: Any) -> ColumnDomain:
 def _categories(text: str, **policy: Any) -> ColumnDomain:
     from privurn.domain import Categories
 
-    labels = [label.strip() for label in text.split(",")]
+    labels = [label.strip() for label in next(csv.reader([text], skipinitialspace=True))]  # "a,b",c are two
     if not all(labels):
         raise FormatError("an empty category was given.", hint="For example --categories north,south,east,west")
     if policy.get("outside") == "clamp":

@@ -45,6 +45,8 @@ def plan(
     from privurn.privacy.profile import Guarantee
 
     size: int | None
+    if cells is not None and (grid or bins or categories or open_labels or domain):
+        raise FormatError("the number of cells is given twice.", hint="--cells, or a domain, not both")
     if cells is not None:
         size = whole_number(cells)
     else:

@@ -68,15 +68,15 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="auto, dirichlet-multinomial, dirichlet-process, pitman-yor, perturbed-histogram, smoothed-histogram or "
-            "posterior-sample."
+            help="auto, dirichlet-multinomial, dirichlet-process, pitman-yor, perturbed-histogram, smoothed-histogram, "
+            "posterior-sample, exponential or pseudo-posterior."
         ),
     ] = "auto",
     alpha: Annotated[
         str | None, typer.Option(help="Prior records in each cell. Default: the smallest that is private.")
     ] = None,
     strength: Annotated[str, typer.Option(help="Strength of the open-domain urns.")] = "1",
-    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn.")] = "0",
+    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn, in (0, 1); it needs one.")] = "0",
     old_values_only: Annotated[
         bool,
         typer.Option("--old-values-only", help="Open-domain urns: publish only copies of old values; their number is random."),

@@ -15,6 +15,9 @@ from privurn.privacy.profile import ROUND_UP
 Unlimited = Literal["unlimited"]
 UNLIMITED: Unlimited = "unlimited"
 
+MOST_CONFIDENTIAL = 10**13
+"""More people than there are; beyond it sums of masses lose digits."""
+
 SMALLEST = 1e-300
 """Stands for a positive divergence too small for a float: an exact zero is only claimed where it is one."""
 
@@ -35,6 +38,8 @@ def check_counts(*, n: int, records: int | Unlimited) -> None:
     """N confidential records, `records` released ones."""
     if n < 1:
         raise ModelError("n must be a positive whole number.", hint="The number of confidential records, for example n=10000")
+    if n > MOST_CONFIDENTIAL:
+        raise ModelError(f"n must be at most {MOST_CONFIDENTIAL:.0e}.", hint="The number of confidential records")
     if records != UNLIMITED and int(records) < 1:
         raise ModelError("the number of released records must be at least 1.", hint="For example records=1000")
 

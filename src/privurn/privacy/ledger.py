@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from privurn.errors import BudgetExceeded, LedgerError
+from privurn.errors import BudgetExceeded, FormatError, LedgerError
 from privurn.privacy.profile import Guarantee, Neighbouring, check_delta, check_epsilon
 
 SCHEMA = "privurn-ledger/1"
@@ -79,10 +79,10 @@ class Ledger:
         """Make a new ledger with a budget of (epsilon, delta) or of rho, for units of up to `contributions` records."""
         path = Path(path)
         if (epsilon is None) == (rho is None):
-            raise LedgerError("a ledger has one budget.", hint="Give either --epsilon (with --delta) or --rho")
+            raise FormatError("a ledger has one budget.", hint="Give either --epsilon (with --delta) or --rho")
         Guarantee(epsilon=1.0, delta=0.0, contributions=contributions, neighbouring=neighbouring)  # checks the last two
         if rho is not None and (delta is not None or not 0 < rho < math.inf):
-            raise LedgerError("a rho budget is one positive number without a delta.", hint="For example --rho 0.5")
+            raise FormatError("a rho budget is one positive number without a delta.", hint="For example --rho 0.5")
         if epsilon is not None:
             check_epsilon(epsilon)
             check_delta(delta or 0.0)

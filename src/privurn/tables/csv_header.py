@@ -17,11 +17,10 @@ LONGEST_HEADER = 2**20
 
 @dataclass(frozen=True)
 class Header:
-    """Column names, delimiter and line ending."""
+    """Column names and delimiter."""
 
     names: tuple[str, ...]
     delimiter: str
-    line_ending: str
 
 
 def read_header(files: list[str]) -> Header:
@@ -49,11 +48,10 @@ def _one_header(path: Path) -> Header:
         raise FormatError(
             "the file is not valid UTF-8.", hint="Convert it first, for example: iconv -f latin1 -t utf-8 IN > OUT"
         ) from None
-    ending = "\\r\\n" if line.endswith("\r\n") else "\\n"
     line = line.rstrip("\r\n")
     tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes)
     delimiter = "\t" if tabs else max(DELIMITERS, key=line.count)
     names = tuple(name.strip() or f"column_{i}" for i, name in enumerate(next(csv.reader([line], delimiter=delimiter))))
     if len(set(names)) != len(names):
         raise FormatError("the header line names a column twice.", hint="Give every column a name of its own")
-    return Header(names, delimiter, ending)
+    return Header(names, delimiter)

@@ -115,7 +115,7 @@ def _register_path(connection: Any, path: str) -> frozenset[str]:
     if reader == "csv":
         header = read_header(files)
         columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in header.names)
-        dialect = f"delim = {text_literal(header.delimiter)}, new_line = '{header.line_ending}', quote = '\"', escape = '\"'"
+        dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
         connection.execute(
             f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
             f"strict_mode = true, {dialect}, columns = {{{columns}}})"
@@ -133,6 +133,8 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
     if kind == "pandas":
         frame = data.to_frame(name=data.name or "value") if type(data).__name__ == "Series" else data
         columns, untyped = {}, set()
+        if len({str(name) for name in frame.columns}) != len(frame.columns):
+            raise FormatError("two columns have the same name.", hint="Rename one of them first")
         for name in frame.columns:
             column = frame[name]
             if column.dtype == object:

@@ -215,7 +215,7 @@ def _reason(candidate: Candidate, *, total: float, systematic: float, plain: flo
         return f"mostly bins: rounding to them alone is {rounding:,.4g} away"
     if systematic >= MAIN_SHARE * total and not plain > systematic:
         return f"mostly {candidate.shrinkage}"
-    if plain >= MAIN_SHARE * total:
+    if MAIN_SHARE * total <= plain <= total / MAIN_SHARE:  # a release nearer than a sample has another reason
         return f"mostly {candidate.size}: a plain sample of as many is already {plain:,.4g} away"
     return f"mostly {candidate.noise}"
 
