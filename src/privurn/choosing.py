@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privurn.domain import exact
 from privurn.errors import CalibrationError, FormatError, ModelError
+from privurn.exact_numbers import exact
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.mechanism import Mechanism

@@ -14,60 +14,22 @@ Dropping records is not offered: it would make the number of records depend on t
 
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from privurn.errors import DomainError, FormatError
+from privurn.exact_numbers import Number, decimal_text, exact
 
 Outside = Literal["clamp", "other", "null"]
 Nulls = Literal["cell", "error"]
-Number = int | float | str | Fraction
 
 MOST_CELLS = 10**8
 """Beyond this a domain is a mistake: the prior would drown any data."""
-
-
-LARGEST_EXPONENT = 300
-"""Beyond this a decimal number is a mistake, or an attack on whoever expands it."""
-
-
-def rational(text: str) -> Fraction:
-    """A fraction written as p/q or p, as `str(Fraction)` writes it; anything else is a ValueError."""
-    if not re.fullmatch(r"-?\d{1,400}(/[1-9]\d{0,399})?", str(text)):
-        raise ValueError("not a plain fraction")
-    return Fraction(str(text))
-
-
-def exact(value: Number, *, name: str) -> Fraction:
-    """A number as the fraction its decimal digits say: 0.1 is one tenth."""
-    try:
-        if isinstance(value, Fraction):
-            return value
-        number = Decimal(str(value))
-        if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT or len(number.as_tuple().digits) > 400:
-            raise InvalidOperation
-        return Fraction(number)
-    except (InvalidOperation, ValueError):
-        raise DomainError(f"{name} must be a finite number.", hint="For example 0, 250 or 0.5") from None
-
-
-def plain(value: Fraction) -> int | float:
-    """The fraction as an int where it is one, else as the nearest float."""
-    return value.numerator if value.denominator == 1 else value.numerator / value.denominator
-
-
-def decimal_text(value: Fraction) -> str:
-    """Exact text of a fraction that came from decimal digits."""
-    return (
-        str(value.numerator) if value.denominator == 1 else format(Decimal(value.numerator) / Decimal(value.denominator), "f")
-    )
 
 
 def check_size(size: int, *, what: str) -> None:

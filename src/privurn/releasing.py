@@ -18,8 +18,9 @@ import numpy as np
 from privurn.certifying import certify
 from privurn.choosing import Request, choose_mechanism, plan_records, rationals, unit_profile, urn_of
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels, exact
+from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
 from privurn.errors import DomainError, FormatError
+from privurn.exact_numbers import exact
 from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
 from privurn.mechanisms.mechanism import Mechanism

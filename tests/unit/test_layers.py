@@ -10,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "privurn"
 ORDER = [
     "errors",
+    "exact_numbers",
     "domain",
     "counts",
     "tables",

@@ -111,7 +111,7 @@ def audit(
 def _mechanism(
     name: str, *, n: str | None, cells: str | None, alpha: str | None, strength: str, discount: str, records: str | None
 ) -> "Mechanism":
-    from privurn.domain import exact
+    from privurn.exact_numbers import exact
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
     from privurn.mechanisms.pitman_yor import PitmanYor
 

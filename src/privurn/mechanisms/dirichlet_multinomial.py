@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import rational
 from privurn.errors import ModelError
+from privurn.exact_numbers import rational
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import guided
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import rational
 from privurn.errors import ModelError
+from privurn.exact_numbers import rational
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, ColumnDomain, Grid, JointDomain, decimal_text, domain_from_json, exact
+from privurn.domain import Bins, ColumnDomain, Grid, JointDomain, domain_from_json
 from privurn.errors import CertificateError, DomainError
+from privurn.exact_numbers import decimal_text, exact
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, count_cells, count_labels, open_table
 from privurn.tables.counting import quoted

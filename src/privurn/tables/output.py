@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, plain
+from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
 from privurn.errors import DomainError
+from privurn.exact_numbers import plain
 from privurn.tables.counting import as_bins
 
 Within = Literal["midpoint", "uniform"]
