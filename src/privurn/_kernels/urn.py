@@ -1,5 +1,7 @@
 """The exact integer urns: uniform integers in, released values out. The integers' law is the only randomness.
 
+Proof: docs/proofs/integer-urn.md; enumeration: tests/exact/test_urn_law.py.
+
 Symbols: q slots a ball; p = q theta and r = q sigma slots for new values (Pitman-Yor); draws[i] is uniform on
 [0, start + q i) where start is the urn's first number of slots. A released record is a ball of its own from then on, so
 reinforcement is "copy an earlier draw" and needs no update of counts.

@@ -4,7 +4,8 @@ x is the confidential table and y runs over its neighbours (one record replaced;
 the largest of D(Q_x || Q_y) and D(Q_y || Q_x), D the tight divergence at epsilon (docs/proofs/tight-divergence.md). D falls
 in the mass of either value and in the number of values, so only the smallest multiplicities matter and the cost does not
 grow with n. Everything here depends on x and is confidential: it never enters a public certificate, and a parameter
-chosen by looking at it voids the guarantee. Enumeration: tests/exact/test_instance.py.
+chosen by looking at it voids the guarantee. Why one direction is not enough: docs/proofs/one-sidedness.md. Enumeration:
+tests/exact/test_instance.py.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 All of them look in one direction only (releases of x, never of its neighbours) and bound a probability where the tight
 divergence would do, so they are given for comparison; `privurn.privacy.instance` has the figures to rely on.
-Enumeration: tests/exact/test_instance.py.
+Where the papers' corollary 2 falls short: docs/proofs/corollary-2-gap.md. Enumeration: tests/exact/test_instance.py.
 """
 
 import math
