@@ -20,10 +20,12 @@ def rational(text: str) -> Fraction:
 
 
 def exact(value: Number, *, name: str) -> Fraction:
-    """A number as the fraction its decimal digits say: 0.1 is one tenth."""
+    """A number as the fraction its decimal digits say: 0.1 is one tenth, and 1/3 is one third."""
     try:
         if isinstance(value, Fraction):
             return value
+        if "/" in str(value):
+            return rational(str(value))
         number = Decimal(str(value))
         if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT or len(number.as_tuple().digits) > 400:
             raise InvalidOperation

@@ -148,3 +148,11 @@ def test_text_that_is_no_unicode_is_not_raised_raw():
 def test_twice_the_same_column():
     with pytest.raises(FormatError, match="same name"):
         counted(pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), {"x": privurn.Grid(0, 9, 1)})
+
+
+def test_fractions_may_be_typed_as_certificates_write_them():
+    out = privurn.release(np.arange(500) % 4, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5, alpha="81/2")
+    assert out.certificate["mechanism"]["parameters"]["alpha"] == "81/2"
+    for text in ("1/0", "a/b", "1/2/3"):
+        with pytest.raises(DomainError):
+            privurn.release(np.arange(500) % 4, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5, alpha=text)

@@ -195,6 +195,8 @@ def _report(made: Any, output: Path, *, json: bool) -> None:
         name, "noisy counts" if parameters.get("publish") == "counts" else "records"
     )
     print_text(f"Released {certificate['output']['rows']:,} {table} with the {name} mechanism.")
+    if not certificate["private"]:
+        print_text("Seeded, so NOT private: for tests only. Without the seed it would be:")
     print_text(f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for {unit};")
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
