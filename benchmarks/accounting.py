@@ -1,7 +1,8 @@
 """How long does an exact figure take?
 
 Targets: calibrating records or alpha at n = 1e7 under 50 ms; a Dirichlet-multinomial or Dirichlet-process profile point
-under 1 ms at n = 1.2e7; a Pitman-Yor point with a positive discount under 1 s at 1e5 records.
+under 1 ms at n = 1.2e7; a Pitman-Yor point with a positive discount under 1 s at 1e5 records; composition of 1000 releases
+under 5 s; instance level under 1 s; the law of new values under 0.5 s.
 
     python -m benchmarks.accounting
 """
@@ -10,7 +11,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from privurn.privacy.calibration import largest_records, smallest_alpha
+from privurn.privacy.composition import compose
+from privurn.privacy.discovery import new_values_law
+from privurn.privacy.instance import instance_delta
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 N = 10**7
@@ -49,6 +55,20 @@ def open_point(n: int, i: int) -> object:
     return PitmanYorProfile(n=n, records=10**5, strength=1.0, discount=0.5).delta(0.7 + 1e-9 * i)
 
 
+def composed(i: int) -> object:
+    part = DirichletMultinomialProfile(n=10**6 + i, cells=100, alpha=200.0, records=10**6)
+    return compose([part], counts=[1000]).epsilon(1e-6)
+
+
+def instance(i: int) -> object:
+    counts = np.random.default_rng(i).integers(1, 800, 30_000)
+    return instance_delta(counts, epsilon=1.0, records=10**4, strength=1.0, discount=0.5)
+
+
+def new_values(i: int) -> object:
+    return new_values_law(10**5, n=10**5, distinct=20_000 + i, strength=1.0, discount=0.5)
+
+
 def main() -> None:
     for cells in (2, 100, 10_000):
         for records in (10**5, N):
@@ -63,6 +83,9 @@ def main() -> None:
         line(f"profile point, n = m = 1.2e7, alpha = {prior:g}", milliseconds(partial(point, prior)), 1)
     for n in (10**3, 10**6):
         line(f"profile point, Pitman-Yor, n = {n:.0e}, discount 0.5, 1e5 records", milliseconds(partial(open_point, n)), 1000)
+    line("composition of 1000 identical releases", milliseconds(composed), 5000)
+    line("instance level, both directions, 30,000 values", milliseconds(instance), 1000)
+    line("law of the new values, n = m = 1e5", milliseconds(new_values), 500)
 
 
 if __name__ == "__main__":
