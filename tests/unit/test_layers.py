@@ -16,8 +16,11 @@ ORDER = [
     "tables",
     "_kernels",
     "privacy",
+    "draws",
     "models",
     "mechanisms",
+    "channels",
+    "samplers",
     "planning",
     "choosing",
     "specialised",
@@ -26,6 +29,9 @@ ORDER = [
     "releasing",
     "verification",
     "spending",
+    "posteriors",
+    "mixtures",
+    "noisy_statistics",
     "utility",
     "plug_in_multinomial",
     "auditing",
@@ -75,7 +81,8 @@ def test_only_tables_knows_the_data_frames():
 
 
 @pytest.mark.parametrize(
-    ("words", "heavy"), [("import privurn", "numpy numba scipy duckdb pyarrow opendp pandas polars matplotlib")]
+    ("words", "heavy"),
+    [("import privurn", "numpy numba scipy duckdb pyarrow opendp pandas polars matplotlib xarray arviz_base arviz_stats")],
 )
 def test_importing_is_light(words, heavy):
     code = f"{words}; import sys; print([name for name in {heavy.split()!r} if name in sys.modules])"

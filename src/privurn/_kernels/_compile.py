@@ -1,7 +1,8 @@
 """How kernels are compiled, and where the machine code is kept between processes.
 
 numba keys its cache by one source file's time stamp, so it does not notice a change in a kernel that another kernel
-calls. The cache folder is therefore named after a hash of all kernel sources: any change starts a fresh folder.
+calls. The cache folder is therefore named after a hash of all sources a kernel may call: those of its own folder and those
+of the folders above it. Any change among them starts a fresh folder; kernels in a neighbouring folder keep theirs.
 """
 
 import hashlib
@@ -15,13 +16,19 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ROOT = Path(__file__).parent
+
 
 @cache
-def cache_folder() -> str:
-    """Folder for compiled code, one for each state of the kernel sources."""
+def cache_folder(folder: Path = ROOT) -> str:
+    """Folder for code compiled from sources in `folder`, one for each state of what they may call."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    while True:
+        for source in sorted(folder.glob("*.py")):
+            digest.update(source.read_bytes())
+        if folder in (ROOT, folder.parent):
+            break
+        folder = folder.parent
     root = os.environ.get("PRIVURN_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return str(Path(root) / "privurn" / f"kernels-{digest.hexdigest()[:16]}")
 
@@ -29,7 +36,7 @@ def cache_folder() -> str:
 def compiled(function: F) -> F:
     """Compile with numba in nopython mode, cached across processes where the cache folder can be written."""
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = cache_folder()
+    numba.config.CACHE_DIR = cache_folder(Path(function.__code__.co_filename).parent)
     try:
         return numba.njit(cache=True, error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
     except (RuntimeError, OSError):  # a read-only home: compile in every process instead

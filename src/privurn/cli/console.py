@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,3 +51,30 @@ def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
     words = {"counting": "Counting distinct values", "planning": "Computing the guarantee", "drawing": "Drawing records"}
     with console.status("Reading") as status:
         yield lambda stage: status.update(words.get(stage, stage))
+
+
+@contextmanager
+def sweeps_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, int, Mapping[str, float]], None]]:
+    """A progress bar for Markov chains, with effective draws and acceptance beside it; silent for machines."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda done, total, figures: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[shown]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(words, total=None, shown="")
+
+        def show(done: int, total: int, figures: Mapping[str, float]) -> None:
+            shown = "  ".join(f"{name} {value:,.3g}" for name, value in figures.items())
+            bar.update(task, completed=done, total=total, shown=shown)
+
+        yield show

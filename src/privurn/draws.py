@@ -1,0 +1,237 @@
+"""Posterior draws: named arrays whose first two axes are chain and draw, and whether they can be trusted.
+
+The arrays are NumPy's, so that everything works without xarray being imported; `to_datatree` gives the ArviZ object.
+"""
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import FormatError, ModelError
+
+LARGEST_R_HAT = 1.05
+SMALLEST_ESS = 100.0
+"""A Markov chain that is worse than either has not mixed."""
+
+SUFFIX = ".nc"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them."""
+
+    name: str
+    mean: float
+    deviation: float
+    lower: float
+    upper: float
+    level: float
+    effective_draws: float
+    tail_effective_draws: float
+    r_hat: float | None
+    standard_error: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what is not finite is null."""
+        named = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in named.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Draws of named variables, each an array (chain, draw, ...).
+
+    `markov` = False says that the draws are independent: they need no diagnostics, and each of them counts in full.
+    `dims` and `coords` name the axes after the first two; `sample_stats` are diagnostics with the same first two axes;
+    `attributes` is plain data that says how the draws were made.
+
+    >>> rng = np.random.default_rng(1)
+    >>> draws = Draws(variables={"mean": rng.normal(5, 2, size=(4, 1000))}, markov=False)
+    >>> draws.n_chains, draws.n_draws, f"{draws.summary()[0].mean:.0f}"
+    (4, 1000, '5')
+    """
+
+    variables: Mapping[str, NDArray[Any]]
+    markov: bool
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
+    sample_stats: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        every = [*self.variables.values(), *self.sample_stats.values()]
+        if not self.variables or any(each.ndim < 2 for each in every) or len({each.shape[:2] for each in every}) != 1:
+            raise ModelError("draws need at least one variable, and the same chains and draws for all.")
+        for name, axes in self.dims.items():
+            if name in self.variables and len(axes) != self.variables[name].ndim - 2:
+                raise ModelError(f"the dims of {name!r} do not fit its array.")
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.variables:
+            raise ModelError(f"there are no draws of {name!r}.", hint=f"There are: {', '.join(self.variables)}")
+        return self.variables[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    @property
+    def n_chains(self) -> int:
+        """Chains."""
+        return int(next(iter(self.variables.values())).shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of each chain."""
+        return int(next(iter(self.variables.values())).shape[1])
+
+    def flat(self, name: str) -> NDArray[Any]:
+        """All draws of a variable, the chains one after the other."""
+        values = self[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    def summary(self, names: Sequence[str] | None = None, *, level: float = 0.95) -> tuple[Summary, ...]:
+        """Each number of the named variables (all of them where left out)."""
+        if not 0.0 < level < 1.0:
+            raise ModelError("the level of an interval must be between 0 and 1.", hint="For example level=0.95")
+        found = []
+        for name in self.variables if names is None else names:
+            values = self[name]
+            for index in np.ndindex(values.shape[2:]):
+                found.append(self._summarise(self._label(name, index), values[(..., *index)].astype(np.float64), level))
+        return tuple(found)
+
+    def _label(self, name: str, index: tuple[int, ...]) -> str:
+        if not index:
+            return name
+        axes = self.dims.get(name, ())
+        places = [
+            str(self.coords[axes[i]][k]) if i < len(axes) and axes[i] in self.coords else str(k) for i, k in enumerate(index)
+        ]
+        return f"{name}[{', '.join(places)}]"
+
+    def _summarise(self, name: str, values: NDArray[np.float64], level: float) -> Summary:
+        lower, upper = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
+        deviation = float(np.std(values, ddof=1)) if values.size > 1 else 0.0
+        bulk = tail = float(values.size)
+        r_hat = None
+        if self.markov:
+            bulk, tail, r_hat = effective_draws(values), effective_draws(values, tail=True), potential_scale_reduction(values)
+        return Summary(
+            name=name,
+            mean=float(np.mean(values)),
+            deviation=deviation,
+            lower=float(lower),
+            upper=float(upper),
+            level=level,
+            effective_draws=bulk,
+            tail_effective_draws=tail,
+            r_hat=r_hat,
+            standard_error=deviation / np.sqrt(bulk) if bulk > 0.0 else float("nan"),
+        )
+
+    def problems(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Why these draws should not be trusted, one sentence each; nothing where there is nothing to say."""
+        if not self.markov:
+            return ()
+        found = []
+        for each in self.summary(names):
+            worst = min(each.effective_draws, each.tail_effective_draws)
+            if not worst >= SMALLEST_ESS or (each.r_hat is not None and not each.r_hat <= LARGEST_R_HAT):
+                found.append(
+                    f"{each.name} has not mixed: R-hat {each.r_hat:.3f}, {worst:.0f} effective draws; run longer chains."
+                )
+        return tuple(found)
+
+    def to_datatree(self) -> Any:
+        """The draws as an xarray.DataTree with groups posterior and sample_stats, as ArviZ makes them."""
+        from arviz_base import from_dict
+
+        groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": dict(self.variables)}
+        if self.sample_stats:
+            groups["sample_stats"] = dict(self.sample_stats)
+        dims = {name: list(axes) for name, axes in self.dims.items()}
+        tree = from_dict(groups, dims=dims, coords={name: list(values) for name, values in self.coords.items()})
+        tree["posterior"].attrs |= self._attributes()
+        return tree
+
+    def _attributes(self) -> dict[str, Any]:
+        """A netCDF file holds numbers and text: anything else as JSON."""
+        stated = {"markov": int(self.markov), **self.attributes}
+        plain = {key: value if isinstance(value, (str, int, float)) else json.dumps(value) for key, value in stated.items()}
+        return {key: int(value) if isinstance(value, bool) else value for key, value in plain.items()}
+
+    def to_inference_data(self) -> Any:
+        """The draws as arviz.InferenceData, where ArviZ 0.x is installed."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # ArviZ 0.23 announces its successor at every import
+                from arviz import from_dict
+        except ImportError:
+            raise FormatError(
+                "InferenceData needs ArviZ 0.x, which is not installed.", hint="pip install 'arviz<1', or use to_datatree()"
+            ) from None
+        try:
+            return from_dict(
+                posterior=dict(self.variables),
+                sample_stats=dict(self.sample_stats) or None,
+                dims={name: list(axes) for name, axes in self.dims.items()},
+                coords={name: list(values) for name, values in self.coords.items()},
+                posterior_attrs=self._attributes(),
+            )
+        except TypeError:  # ArviZ 1.x has another from_dict, which makes DataTrees
+            raise FormatError("this ArviZ has no InferenceData any more.", hint="Use to_datatree()") from None
+
+    def save(self, path: str | Path) -> Path:
+        """Write a netCDF file, all of it or nothing."""
+        target = check_netcdf_name(path)
+        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.absolute().parent)
+        os.close(handle)
+        try:
+            self.to_datatree().to_netcdf(partial, engine="h5netcdf")
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(partial).chmod(0o666 & ~mask)
+            Path(partial).replace(target)
+        except BaseException:  # Ctrl-C too
+            Path(partial).unlink(missing_ok=True)
+            raise
+        return target
+
+
+def check_netcdf_name(path: str | Path) -> Path:
+    """A file name that draws can be written to, checked before any work is done."""
+    target = Path(path)
+    if target.suffix != SUFFIX:
+        raise FormatError(f"draws are written as netCDF, not as {target.name!r}.", hint=f"Name a file that ends in {SUFFIX}")
+    if not target.absolute().parent.is_dir():
+        raise FormatError(f"there is no folder {str(target.absolute().parent)!r} to write into.", hint="Create it first")
+    return target
+
+
+def effective_draws(values: NDArray[np.float64], *, tail: bool = False) -> float:
+    """Effective sample size of a (chain, draw) array, rank-normalised (Vehtari et al. 2021); bulk, or of the 5% tails."""
+    from arviz_stats.base import array_stats
+
+    if np.ptp(values) == 0.0:
+        return float("nan") if values.size == 0 else float(values.size)
+    if values.shape[1] < 4:
+        return float("nan")
+    method, probability = ("tail", (0.05, 0.95)) if tail else ("bulk", None)
+    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=method, prob=probability))
+
+
+def potential_scale_reduction(values: NDArray[np.float64]) -> float:
+    """Split R-hat of a (chain, draw) array, rank-normalised; 1 for a constant."""
+    from arviz_stats.base import array_stats
+
+    if np.ptp(values) == 0.0:
+        return 1.0
+    return float("nan") if values.shape[1] < 4 else float(array_stats.rhat(values, chain_axis=0, draw_axis=1))

@@ -1,0 +1,100 @@
+"""Draws: diagnostics that notice a stuck chain, and the way to ArviZ and netCDF and back."""
+
+import numpy as np
+import pytest
+
+from privurn.draws import Draws, effective_draws, potential_scale_reduction
+from privurn.errors import FormatError, ModelError
+
+
+def autoregression(rng, *, chains, draws, rho, shift=0.0):
+    noise = rng.normal(size=(chains, draws)) * np.sqrt(1 - rho**2)
+    out = np.empty((chains, draws))
+    out[:, 0] = rng.normal(size=chains)
+    for t in range(1, draws):
+        out[:, t] = rho * out[:, t - 1] + noise[:, t]
+    return out + shift * np.arange(chains)[:, None]
+
+
+def test_effective_draws_of_an_autoregression():
+    values = autoregression(np.random.default_rng(3), chains=4, draws=20_000, rho=0.9)
+    assert effective_draws(values) == pytest.approx(80_000 * (1 - 0.9) / (1 + 0.9), rel=0.15)
+
+
+def test_problems_name_what_has_not_mixed():
+    rng = np.random.default_rng(4)
+    good = autoregression(rng, chains=4, draws=2000, rho=0.3)
+    apart = autoregression(rng, chains=4, draws=2000, rho=0.3, shift=2.0)
+    slow = autoregression(rng, chains=4, draws=2000, rho=0.999)
+    draws = Draws(variables={"good": good, "apart": apart, "slow": slow}, markov=True)
+    words = " ".join(draws.problems())
+    assert "apart has not mixed" in words
+    assert "slow has not mixed" in words
+    assert "good" not in words
+    assert potential_scale_reduction(good) < 1.01
+    assert potential_scale_reduction(apart) > 1.05
+    assert Draws(variables={"apart": apart}, markov=False).problems() == ()
+
+
+def test_summary_of_vectors_names_their_places():
+    values = np.random.default_rng(5).normal([0.0, 10.0], 1.0, size=(2, 500, 2))
+    draws = Draws(variables={"p": values}, markov=True, dims={"p": ("cell",)}, coords={"cell": ["a", "b"]})
+    first, second = draws.summary(level=0.9)
+    assert (first.name, second.name) == ("p[a]", "p[b]")
+    assert second.lower == pytest.approx(10 - 1.645, abs=0.25)
+    assert first.r_hat == pytest.approx(1.0, abs=0.02)
+    constant = Draws(variables={"n": np.full((2, 10), 7)}, markov=True).summary()[0]
+    assert (constant.mean, constant.deviation, constant.r_hat, constant.standard_error) == (7.0, 0.0, 1.0, 0.0)
+
+
+def test_to_datatree_and_netcdf(tmp_path):
+    import xarray
+
+    values = np.random.default_rng(6).normal(size=(2, 10, 3))
+    draws = Draws(
+        variables={"p": values},
+        markov=True,
+        dims={"p": ("cell",)},
+        coords={"cell": [1.5, 2.5, 3.5]},
+        sample_stats={"accepted": np.ones((2, 10))},
+        attributes={"sampler": "count-gibbs", "seed": 3, "exact": True, "moves": ["a", "b"]},
+    )
+    path = draws.save(tmp_path / "draws.nc")
+    tree = xarray.open_datatree(path, engine="h5netcdf")
+    assert np.array_equal(tree["posterior"]["p"].values, values)
+    assert tree["posterior"]["p"].dims == ("chain", "draw", "cell")
+    assert tree["posterior"].attrs["sampler"] == "count-gibbs"
+    assert tree["posterior"].attrs["moves"] == '["a", "b"]'
+    assert tree["sample_stats"]["accepted"].shape == (2, 10)
+    tree.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["draws.nc"]
+    old = draws.to_inference_data()
+    assert np.array_equal(old.posterior["p"].values, values)
+
+
+def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch):
+    draws = Draws(variables={"p": np.zeros((1, 4))}, markov=False)
+
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Draws, "to_datatree", stop)
+    with pytest.raises(KeyboardInterrupt):
+        draws.save(tmp_path / "draws.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(ModelError, match="same chains"):
+        Draws(variables={"a": np.zeros((1, 4)), "b": np.zeros((1, 5))}, markov=False)
+    with pytest.raises(ModelError, match="dims"):
+        Draws(variables={"a": np.zeros((1, 4))}, markov=False, dims={"a": ("cell",)})
+    draws = Draws(variables={"a": np.zeros((1, 4))}, markov=False)
+    with pytest.raises(ModelError, match="no draws of 'b'"):
+        draws["b"]
+    with pytest.raises(FormatError, match="netCDF"):
+        draws.save(tmp_path / "draws.csv")
+    with pytest.raises(FormatError, match="no folder"):
+        draws.save(tmp_path / "none" / "draws.nc")
+    with pytest.raises(ModelError, match="level"):
+        draws.summary(level=95)
