@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privurn.privacy.urn_accounting import DirichletMultinomialProfile as DirichletMultinomialProfile
     from privurn.privacy.urn_accounting import DirichletProcessProfile as DirichletProcessProfile
     from privurn.privacy.urn_accounting import PitmanYorProfile as PitmanYorProfile
+    from privurn.privatising import privatise as privatise
     from privurn.releasing import Release as Release
     from privurn.releasing import release as release
     from privurn.reporting import report as report
@@ -54,6 +55,7 @@ _HOME = {
     "DirichletMultinomialProfile": "privacy.urn_accounting",
     "DirichletProcessProfile": "privacy.urn_accounting",
     "PitmanYorProfile": "privacy.urn_accounting",
+    "privatise": "privatising",
     "Release": "releasing",
     "compare": "utility.comparison",
     "report": "reporting",

@@ -3,19 +3,54 @@
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
+from privurn.channels.local_release import PREFIX, LocalRelease
 from privurn.choosing import unit_profile
-from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.privacy.certificate import SCHEMA, Certificate, achieved, profile_points
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.profile import Guarantee
+from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 PACKAGES = ("privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow", "opendp")
 
 
+class Certifiable(Protocol):
+    """What a certificate says of whatever made a release: a mechanism, or a channel applied to every record."""
+
+    @property
+    def name(self) -> str:
+        """What `rebuild` knows it by."""
+
+    @property
+    def n(self) -> int | None:
+        """Public number of confidential records, None where it is secret."""
+
+    @property
+    def records(self) -> int:
+        """Number of records drawn."""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the published table where the parameters fix them."""
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """The guarantee for one record."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Plain data from which `rebuild` makes the same again."""
+
+
+def rebuild(name: str, parameters: dict[str, Any]) -> Certifiable:
+    """What a certificate or ledger entry names, from its parameters."""
+    if name.startswith(PREFIX):
+        return LocalRelease.from_parameters(name, parameters)
+    return mechanism_from_parameters(name, parameters)
+
+
 def certify(
-    mechanism: Mechanism,
+    mechanism: Certifiable,
     *,
     guarantee: Guarantee,
     domain: dict[str, Any],
@@ -40,12 +75,13 @@ def certify(
             "target": target,
             "achieved": achieved(profile, target=target),
             "profile": profile_points(profile, also=guarantee.epsilon),
-            "assumptions": assumptions(guarantee),
+            "assumptions": assumptions(guarantee, local=isinstance(mechanism, LocalRelease)),
             "randomness": entropy.description,
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "output": None,
             "ledger": payment,
+            **({"rho": mechanism.rho(guarantee.contributions)} if isinstance(mechanism, LocalRelease) else {}),
         }
     )
 
@@ -62,10 +98,17 @@ def privacy_unit(guarantee: Guarantee) -> dict[str, Any]:
     return {"unit": "one record" if k == 1 else f"up to {k} records of one person", "contributions": k}
 
 
-def assumptions(guarantee: Guarantee) -> list[str]:
-    """What has to be true for the guarantee to hold, in plain words."""
+LOCAL_MODEL = (
+    "Local model: every record was privatised by itself, with randomness of its own, so the guarantee protects each record "
+    "against everyone who sees the output, whoever holds the other records. Whoever ran the channel saw what it was given."
+)
+
+
+def assumptions(guarantee: Guarantee, *, local: bool = False) -> list[str]:
+    """What has to be true for the guarantee to hold, in plain words; `local`: every record went through a channel by itself."""
     owns = "one record" if guarantee.contributions == 1 else f"at most {guarantee.contributions} records"
     return [
+        *([LOCAL_MODEL] if local else []),
         NEIGHBOURS[guarantee.neighbouring],
         f"One person owns {owns}.",
         "The domain, the number of released records and all parameters were chosen without looking at the data.",

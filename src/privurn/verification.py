@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privurn.certifying import assumptions, privacy_unit
+from privurn.certifying import Certifiable, assumptions, privacy_unit, rebuild
+from privurn.channels.local_release import LocalRelease
+from privurn.channels.randomised_response import RandomisedResponseChannel
 from privurn.choosing import unit_profile
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn
-from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.certificate import Certificate, achieved, file_hash, profile_points
 from privurn.privacy.entropy import SystemEntropy
@@ -76,7 +76,7 @@ def check_certificate(certificate: Certificate) -> list[str]:
 def _check_guarantee(certificate: Certificate) -> list[str]:
     reasons = []
     stated = certificate["mechanism"]
-    mechanism = mechanism_from_parameters(stated["name"], stated["parameters"])
+    mechanism = rebuild(stated["name"], stated["parameters"])
     target = Guarantee(
         epsilon=certificate["target"]["epsilon"],
         delta=certificate["target"]["delta"],
@@ -84,13 +84,17 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
         neighbouring=certificate["neighbouring"],
     )
     profile = unit_profile(mechanism.profile, target)
-    reasons += _check_words(certificate, target)
+    reasons += _check_words(certificate, target, mechanism)
     if certificate["neighbouring"] != profile.neighbouring:
         reasons.append("the neighbouring relation is not the mechanism's")
     if (certificate["n"], certificate["records"]) != (mechanism.n, mechanism.records):
         reasons.append("n or records do not fit the mechanism's parameters")
     if _cells(mechanism) != _domain_size(certificate["domain"]):
         reasons.append("the mechanism's cells do not fit the domain")
+    if not _bounds_fit(mechanism, certificate["domain"]):
+        reasons.append("the bounds are not the channel's")
+    if isinstance(mechanism, LocalRelease) and not _agree(certificate["rho"], mechanism.rho(target.contributions)):
+        reasons.append("rho is not what the parameters give")
     output = certificate["output"]
     if mechanism.rows is not None and isinstance(output, dict) and output.get("rows") != mechanism.rows:
         reasons.append("the number of published rows does not fit the mechanism's parameters")
@@ -109,16 +113,21 @@ def _check_guarantee(certificate: Certificate) -> list[str]:
     return reasons
 
 
-def _check_words(certificate: Certificate, target: Guarantee) -> list[str]:
+def _check_words(certificate: Certificate, target: Guarantee, mechanism: Certifiable) -> list[str]:
     """What people read must say what the numbers say."""
     reasons = []
-    if certificate["privacy_unit"] != privacy_unit(target) or certificate["assumptions"] != assumptions(target):
+    rests_on = assumptions(target, local=isinstance(mechanism, LocalRelease))
+    if certificate["privacy_unit"] != privacy_unit(target) or certificate["assumptions"] != rests_on:
         reasons.append("the privacy unit or the assumptions are not those of the guarantee")
     if certificate["private"] is True and certificate["randomness"] != SystemEntropy.description:
         reasons.append("the source of randomness is not the private one")
     domain, columns = certificate["domain"], certificate["columns"]
     named = list(domain["columns"]) if domain["kind"] == "joint" else [domain["column"]]
-    if columns[: len(named)] != named or domain.get("within", "uniform") != "uniform":
+    if isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
+        fits = len(named) == 1 and columns == mechanism.channel.columns(str(named[0]))
+    else:
+        fits = columns[: len(named)] == named
+    if not fits or domain.get("within", "uniform") != "uniform":
         reasons.append("the columns do not fit the domain")
     if not isinstance(certificate["ledger"], dict) or not isinstance(certificate["ledger"].get("used"), bool):
         reasons.append("the certificate does not say whether a ledger paid")
@@ -133,7 +142,9 @@ def _agree(stated: float | None, computed: float | None) -> bool:
     return math.isclose(stated, computed, rel_tol=RELATIVE_AGREEMENT, abs_tol=1e-290)
 
 
-def _cells(mechanism: Mechanism) -> int | None:
+def _cells(mechanism: Certifiable) -> int | None:
+    if isinstance(mechanism, LocalRelease):
+        return mechanism.channel.categories if isinstance(mechanism.channel, RandomisedResponseChannel) else None
     if isinstance(mechanism, WITH_CELLS):
         return mechanism.cells
     if isinstance(mechanism, DiscoveredUrn):
@@ -141,7 +152,18 @@ def _cells(mechanism: Mechanism) -> int | None:
     return mechanism.base.cells if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FiniteBase) else None
 
 
+def _bounds_fit(mechanism: Certifiable, stated: dict[str, Any]) -> bool:
+    """A channel of numbers has bounds in place of a domain, and they are its own; nothing else has them."""
+    channel = mechanism.channel if isinstance(mechanism, LocalRelease) else None
+    if channel is None or isinstance(channel, RandomisedResponseChannel):
+        return bool(stated["kind"] != "bounds")
+    same = stated["kind"] == "bounds" and (stated["lower"], stated["upper"]) == channel.bounds
+    return same and stated["nulls"] in ("error", "lower")
+
+
 def _domain_size(stated: dict[str, Any]) -> int | None:
+    if stated["kind"] == "bounds":
+        return None
     if stated["kind"] == "open-labels":
         return len(stated["labels"]) + 1 if "labels" in stated else None
     domain = domain_from_json(stated)

@@ -28,6 +28,7 @@ ORDER = [
     "storage",
     "releasing",
     "verification",
+    "privatising",
     "spending",
     "posteriors",
     "mixtures",

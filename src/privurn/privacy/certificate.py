@@ -148,14 +148,16 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Map a certificate to the OpenDP deployments registry's layout."""
     target, unit = data["target"], data["privacy_unit"]
     pure = target["delta"] == 0.0
+    local = data["mechanism"]["name"].startswith("local-")
+    kind = "Locally privatised" if local else "Synthetic"
     return {
         "status": "Draft",
         "deployment": {
             "product": {
-                "name": "Synthetic data set released with privurn",
-                "data_product_type": "Synthetic data",
+                "name": f"{kind} data set released with privurn",
+                "data_product_type": f"{kind} data",
                 "publication_date": str(data["created"])[:10],
-                "description": f"Synthetic release of the columns {', '.join(data['columns'])} ({data['mechanism']['name']})",
+                "description": f"{kind} release of the columns {', '.join(data['columns'])} ({data['mechanism']['name']})",
             },
             "dp_flavor": {
                 "name": "Pure DP" if pure else "Approximate DP",
@@ -173,7 +175,11 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
                 "privacy_parameters": {"epsilon": target["epsilon"], "delta": target["delta"]},
                 "privacy_parameters_description": f"Recomputed from the parameters: {json.dumps(data['achieved'])}",
             },
-            "model": {"model_name": "Central", "release_type": "One release", "access_type": "Non-interactive"},
+            "model": {
+                "model_name": "Local" if local else "Central",
+                "release_type": "One release",
+                "access_type": "Non-interactive",
+            },
             "accounting": {
                 "post_processing": "Released cells are mapped to the public values of the domain and put into random order.",
                 "composition": "Basic composition in the custodian's ledger"

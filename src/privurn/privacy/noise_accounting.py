@@ -225,7 +225,8 @@ class DiscreteGaussianProfile(SymmetricProfile):
         stop = centre + math.ceil(scale * (math.sqrt(x * x + 100.0) - x)) + 2
         j = np.arange(start, stop, dtype=np.float64)
         relative = np.exp(-(j - centre) * (j + centre) / (2.0 * variance))
-        terms = relative * np.maximum(0.0, -np.expm1(epsilon - shift * (shift + 2.0 * j) / (2.0 * variance)))
+        with np.errstate(over="ignore"):  # a loss far below epsilon: infinite, and then cut at 0
+            terms = relative * np.maximum(0.0, -np.expm1(epsilon - shift * (shift + 2.0 * j) / (2.0 * variance)))
         tail = math.exp(-(stop - centre) * (stop + centre) / (2.0 * variance)) / -math.expm1(-stop / variance)
         return float(terms.sum() + tail) * math.exp(-0.5 * x * x) / _normaliser(scale) + SMALLEST_DELTA
 

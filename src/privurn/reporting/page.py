@@ -113,6 +113,10 @@ def _promise(certificate: Certificate) -> public.Promise:
         contributions=certificate["privacy_unit"]["contributions"],
     )
     stated = certificate["mechanism"]
+    if stated["name"].startswith("local-"):
+        raise FormatError(
+            "a report is about synthetic data, and this folder holds locally privatised records.", hint="privurn verify DIR"
+        )
     profile = unit_profile(mechanism_from_parameters(stated["name"], stated["parameters"]).profile, target)
     return public.Promise(certificate=certificate, target=target, profile=profile)
 

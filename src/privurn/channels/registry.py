@@ -1,0 +1,40 @@
+"""Channels by the name that certificates use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from privurn.channels.channel import Channel, LocalChannel
+from privurn.channels.gaussian import DiscreteGaussianChannel, GaussianChannel
+from privurn.channels.haar_wavelet import HaarWaveletChannel
+from privurn.channels.laplace import DiscreteLaplaceChannel, LaplaceChannel
+from privurn.channels.noisy_statistic import NoisyStatisticChannel
+from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.smoothed_histogram import SmoothedHistogramChannel
+from privurn.errors import CertificateError, PrivurnError
+
+LOCAL: Mapping[str, type[LocalChannel]] = {
+    channel.name: channel
+    for channel in (
+        LaplaceChannel,
+        GaussianChannel,
+        HaarWaveletChannel,
+        RandomisedResponseChannel,
+        DiscreteLaplaceChannel,
+        DiscreteGaussianChannel,
+    )
+}
+CHANNELS: Mapping[str, type[Channel]] = {
+    **LOCAL,
+    SmoothedHistogramChannel.name: SmoothedHistogramChannel,
+    NoisyStatisticChannel.name: NoisyStatisticChannel,
+}
+
+
+def channel_from_parameters(name: str, parameters: dict[str, Any]) -> Channel:
+    """Rebuild a channel from its name and `parameters()`."""
+    if name not in CHANNELS:
+        raise CertificateError(f"the channel {name!r} is not known to this version.")
+    try:
+        return CHANNELS[name].from_parameters(parameters)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, PrivurnError):
+        raise CertificateError("the channel's parameters are not valid.") from None

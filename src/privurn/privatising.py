@@ -1,0 +1,248 @@
+"""Privatise a column locally: every record through a channel by itself, with a certificate for the whole.
+
+    data --(public bounds or categories)--> records --(guarantee)--> channel --(ledger pays first)--> noise --> certificate
+
+The noise of numbers is OpenDP's on a public lattice; randomised response is drawn in exact integers. The mixture models read
+the channel from the certificate. Proofs: docs/proofs/channels.md.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from privurn.certifying import certify
+from privurn.channels.channel import LocalChannel, check_bounds
+from privurn.channels.gaussian import DiscreteGaussianChannel, GaussianChannel, check_certifiable
+from privurn.channels.haar_wavelet import HaarWaveletChannel
+from privurn.channels.laplace import DiscreteLaplaceChannel, LaplaceChannel
+from privurn.channels.local_release import LocalRelease, Order
+from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.registry import LOCAL
+from privurn.choosing import unit_profile
+from privurn.domain import Categories, JointDomain
+from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
+from privurn.privacy.entropy import Entropy, SystemEntropy
+from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.profile import Guarantee
+from privurn.releasing import Release
+from privurn.tables import open_table
+from privurn.tables.columns import codes_table, numbers_table, only_column, read_codes, read_numbers
+
+ChannelName = Literal["laplace", "gaussian", "haar-wavelet", "randomised-response", "discrete-laplace", "discrete-gaussian"]
+CalibrationName = Literal["analytic", "zcdp", "classical", "tight", "butucea2020"]
+
+
+def privatise(
+    data: Any,
+    *,
+    channel: ChannelName | LocalChannel = "laplace",
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    bounds: Sequence[float] | None = None,
+    categories: Categories | Sequence[Any] | None = None,
+    levels: int | None = None,
+    calibration: CalibrationName | None = None,
+    column: str | None = None,
+    nulls: Literal["error", "lower", "cell"] = "error",
+    order: Order = "shuffled",
+    contributions: int = 1,
+    ledger: Ledger | str | Path | None = None,
+    entropy: Entropy | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Release:
+    """Privatise one column, each record by itself, with a differential-privacy guarantee for every record.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
+    channel
+        "laplace" (pure epsilon-DP), "gaussian" (needs delta), "haar-wavelet" (needs levels), "randomised-response" (needs
+        categories), "discrete-laplace", "discrete-gaussian" (whole numbers); or a channel object, which brings its own bounds.
+    epsilon, delta
+        The guarantee for one replaced record. With a channel object epsilon may be left out: it is then the channel's at delta.
+    bounds
+        Public lower and upper bound. Numbers outside are clamped, and what is no number (NaN, text in a CSV field) counts as
+        the lower bound. The wavelet maps the bounds to [0, 1].
+    categories
+        Of randomised response: a list of values, or `Categories`; what is not listed is the category "other".
+    levels
+        Of the wavelet: the finest level J, 2^(J+1) - 1 numbers a record.
+    calibration
+        Gaussian: "analytic" (default), "zcdp" or "classical" (certified up to epsilon = 1). Wavelet: "tight" (default) or
+        "butucea2020", the published, larger noise.
+    column
+        Which column; not needed where the table has one.
+    nulls
+        Missing values: "error" (declared absent), "lower" (numbers: the lower bound), "cell" (a category of their own).
+    order
+        "shuffled" (default): rows come in random order. "kept": the order of the data, which tells who is who; the guarantee
+        covers that too, but whatever is known of the order can then be joined.
+    contributions
+        Most records that one person may own: the guarantee then covers all of them together.
+    ledger
+        Pays before anything is drawn. Left out: the certificate says that no ledger was used.
+    entropy
+        `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> heights = np.random.default_rng(0).normal(170, 10, size=500)
+    >>> out = privatise(heights, epsilon=2, bounds=(120, 220))
+    >>> len(out.data), out.certificate["mechanism"]["parameters"]["channel"]["scale"]
+    (500, 50.0)
+    """
+    options = _Options(bounds, categories, levels, calibration, nulls)
+    target = _target(channel, epsilon, delta, contributions)
+    made = _choose(channel, options, target)
+    _check_nulls(made, nulls)
+    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+    randomness = entropy or SystemEntropy()
+    domain = _categories(options) if isinstance(made, RandomisedResponseChannel) else None
+    progress("reading")
+    with open_table(data) as source:
+        named = only_column(source, column)
+        if domain is not None:
+            values: Any = read_codes(source, named, domain)
+        else:
+            values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
+        kind = source.kind
+    release = LocalRelease(n=len(values), channel=made, order=order)
+    payment: dict[str, Any] = {"used": False}
+    if account is not None:
+        rho = release.rho(contributions)
+        entry = account.debit(Spent(guarantee=target, rho=rho, description=release.name, parameters=release.parameters()))
+        payment = account.stamp(entry)
+    progress("drawing")
+    released = release.draw(values, entropy=randomness)
+    if domain is not None:
+        table, stated = codes_table(released, named, domain), JointDomain({named: domain}).to_json()
+    else:
+        table = numbers_table(released, made.columns(named))
+        lower, upper = made.bounds
+        stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls}
+    certificate = certify(
+        release, guarantee=target, domain=stated, columns=made.columns(named), entropy=randomness, payment=payment
+    )
+    return Release(table, kind, certificate, _remarks(made), account)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What was asked of the channel."""
+
+    bounds: Sequence[float] | None
+    categories: Categories | Sequence[Any] | None
+    levels: int | None
+    calibration: CalibrationName | None
+    nulls: str
+
+    def given(self) -> list[str]:
+        """Names of the options that were given."""
+        named = {"bounds": self.bounds, "categories": self.categories, "levels": self.levels, "calibration": self.calibration}
+        return [name for name, value in named.items() if value is not None]
+
+
+USED = {
+    "laplace": {"bounds"},
+    "discrete-laplace": {"bounds"},
+    "gaussian": {"bounds", "calibration"},
+    "discrete-gaussian": {"bounds", "calibration"},
+    "haar-wavelet": {"bounds", "levels", "calibration"},
+    "randomised-response": {"categories"},
+}
+"""Which options each channel reads."""
+
+
+def _target(channel: Any, epsilon: float | None, delta: float, contributions: int) -> Guarantee:
+    if epsilon is None and isinstance(channel, LocalChannel):
+        single = channel.profile
+        probe = Guarantee(epsilon=1.0, delta=delta, contributions=contributions)
+        epsilon = unit_profile(single, probe).epsilon(probe.delta)
+        if epsilon == float("inf"):
+            raise NotCertifiable("the channel has no finite epsilon at this delta.", hint="Give delta, for example delta=1e-6")
+    if epsilon is None:
+        raise ModelError("epsilon is missing.", hint="For example epsilon=2 (--epsilon 2)")
+    return Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
+
+
+def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guarantee) -> LocalChannel:
+    """A channel that meets the target for each single record, or a refusal."""
+    name = channel.name if isinstance(channel, LocalChannel) else channel
+    if isinstance(channel, LocalChannel) and type(channel) is not LOCAL.get(name):
+        raise NotCertifiable(
+            "a certificate can only be made for the channels that privurn can verify.",
+            hint="Use your own channel's privatise, and state its guarantee beside the data",
+        )
+    if name not in USED:
+        raise FormatError(f"the channel {name!r} is not known.", hint=", ".join(USED))
+    unused = set(options.given()) - (USED[name] if channel == name else USED[name] & {"categories"})
+    if unused:
+        raise ModelError(f"the channel has no use for {' and '.join(sorted(unused))}.", hint="Leave them out")
+    made = channel if isinstance(channel, LocalChannel) else _calibrated(channel, options, target.per_record())
+    if isinstance(made, RandomisedResponseChannel) and made.categories != _categories(options).size:
+        raise ModelError(
+            "the channel has another number of categories than were listed.",
+            hint='Count "other" and nulls, where they have one',
+        )
+    if unit_profile(made.profile, target).delta(target.epsilon) > target.delta:
+        raise NotCertifiable("the channel does not meet the guarantee asked for.", hint="Ask for a larger epsilon or delta")
+    return made
+
+
+def _calibrated(channel: ChannelName, options: _Options, single: Guarantee) -> LocalChannel:
+    epsilon, delta, calibration = single.epsilon, single.delta, options.calibration
+    if channel == "randomised-response":
+        return RandomisedResponseChannel.calibrate(categories=_categories(options).size, epsilon=epsilon)
+    if options.bounds is None:
+        raise DomainError("bounds are missing.", hint="Public limits of the data, for example bounds=(0, 100) (--bounds 0:100)")
+    bounds = check_bounds(options.bounds)
+    if channel == "haar-wavelet":
+        if options.levels is None:
+            raise ModelError("levels is missing.", hint="The finest level of the wavelet, for example levels=4 (--levels 4)")
+        return HaarWaveletChannel.calibrate(
+            bounds=bounds,
+            levels=options.levels,
+            epsilon=epsilon,
+            calibration=calibration or "tight",  # type: ignore[arg-type]
+        )
+    if channel in ("laplace", "discrete-laplace"):
+        whole = DiscreteLaplaceChannel if channel == "discrete-laplace" else LaplaceChannel
+        return whole.calibrate(bounds=bounds, epsilon=epsilon)
+    rule: Any = calibration or "analytic"
+    check_certifiable(calibration=rule, epsilon=epsilon)
+    noise = DiscreteGaussianChannel if channel == "discrete-gaussian" else GaussianChannel
+    return noise.calibrate(bounds=bounds, epsilon=epsilon, delta=delta, calibration=rule)
+
+
+def _categories(options: _Options) -> Categories:
+    if options.categories is None:
+        raise DomainError(
+            "categories are missing.", hint="Public list of values, for example categories=['a', 'b'] (--categories a,b)"
+        )
+    if isinstance(options.categories, Categories):
+        return options.categories
+    return Categories(options.categories, nulls="cell" if options.nulls == "cell" else "error")
+
+
+def _check_nulls(channel: LocalChannel, nulls: str) -> None:
+    allowed = ("error", "cell") if isinstance(channel, RandomisedResponseChannel) else ("error", "lower")
+    if nulls not in allowed:
+        raise ModelError(f"nulls={nulls!r} is not possible with this channel.", hint=" or ".join(allowed))
+
+
+def _remarks(channel: LocalChannel) -> tuple[str, ...]:
+    """What a reader should know of the noise before using the data."""
+    if isinstance(channel, RandomisedResponseChannel):
+        return (f"a record keeps its category with probability {channel.kept:.4g}.",)
+    if isinstance(channel, HaarWaveletChannel):
+        return (f"Laplace noise of scale {channel.scale:.4g} on {channel.outputs} wavelet coefficients of each record.",)
+    if isinstance(channel, (LaplaceChannel, GaussianChannel)):
+        width = (channel.bounds[1] - channel.bounds[0]) / channel.scale
+        return (
+            f"the noise has the scale {channel.scale:.4g}, the range of the data is {width:.3g} times that; records are "
+            f"rounded to multiples of {channel.step:.3g} above the lower bound.",
+        )
+    return ()

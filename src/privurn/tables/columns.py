@@ -1,0 +1,95 @@
+"""One column of an opened table as an array, record by record in the table's order: what local channels need."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.domain import Categories
+from privurn.errors import DomainError
+from privurn.tables.counting import NUMERIC, _category_join, _cell_expression, _integers, _text_for_number, quoted
+from privurn.tables.output import _arrow, decode
+from privurn.tables.sources import Source
+
+MissingNumbers = Literal["error", "lower"]
+
+
+def only_column(source: Source, column: str | None) -> str:
+    """The column asked for, or the only one there is."""
+    if column is None:
+        if len(source.types) != 1:
+            raise DomainError("the table has several columns.", hint="Say which one, with column= (--column)")
+        column = next(iter(source.types))
+    source.check_columns([column])
+    return column
+
+
+def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error") -> NDArray[np.float64]:
+    """The numbers of a column in order; what is no number is NaN. Nulls are NaN too, or declared not to be there."""
+    source.check_columns([column])
+    untyped = column in source.untyped
+    if not untyped and not source.types[column].startswith((*NUMERIC, "U")):
+        raise _text_for_number(column)
+    value = f"t.{quoted(column)}"
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    query = f"SELECT coalesce({number}, 'nan'::DOUBLE) AS number, {value} IS NOT NULL AS present FROM t"
+    table = source.connection.sql(query).to_arrow_table()
+    present = int(table["present"].true_count if hasattr(table["present"], "true_count") else sum(table["present"].to_pylist()))
+    _check_rows(table.num_rows)
+    if nulls == "error" and present < table.num_rows:
+        raise DomainError(
+            f"there are missing values in {column!r}, declared to have none.",
+            hint="Count them as the lower bound with nulls='lower' (--nulls lower)",
+        )
+    numbers = _floats(table["number"])
+    if untyped and present > 0 and np.isnan(numbers).all():
+        raise _text_for_number(column)
+    return numbers
+
+
+def read_codes(source: Source, column: str, domain: Categories) -> NDArray[np.int64]:
+    """The cell of every record of a column of categories, in order."""
+    source.check_columns([column])
+    expression, _ = _cell_expression(source, column, domain, 0)
+    join = _category_join(source, column, domain, 0)
+    query = (
+        f"SELECT {expression} AS cell FROM (SELECT {quoted(column)}, row_number() OVER () AS place FROM t) AS t{join} "
+        "ORDER BY t.place"
+    )
+    table = source.connection.sql(query).to_arrow_table()
+    _check_rows(table.num_rows)
+    if table["cell"].null_count:
+        raise DomainError(
+            f"there are missing values in {column!r}, declared to have none.",
+            hint="Give nulls a category of their own with nulls='cell' (--nulls cell)",
+        )
+    return _integers(table["cell"].cast("int64"))
+
+
+def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:
+    """Arrow table of released numbers: one column, or one for each number of a record."""
+    import pyarrow as pa
+
+    parts = [numbers] if numbers.ndim == 1 else list(numbers.T)
+    present = np.zeros(len(numbers), bool)
+    return pa.table({name: _arrow(part, present) for name, part in zip(columns, parts, strict=True)})
+
+
+def codes_table(codes: NDArray[np.int64], column: str, domain: Categories) -> Any:
+    """Arrow table of the labels that released codes stand for."""
+    from privurn.domain import JointDomain
+
+    return decode(codes, JointDomain({column: domain}))
+
+
+def _check_rows(n: int) -> None:
+    if n == 0:
+        raise DomainError("the table is empty.")
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    """A column of doubles without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
+    parts = column.chunks
+    return np.concatenate(
+        [np.frombuffer(part.buffers()[1], np.float64)[part.offset : part.offset + len(part)] for part in parts]
+    )

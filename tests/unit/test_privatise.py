@@ -1,0 +1,388 @@
+"""Privatising a column: what comes out, what the certificate says and verifies, and what is refused."""
+
+import importlib.util
+import itertools
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.stats import binomtest
+
+import privurn
+from privurn.certifying import rebuild
+from privurn.channels import (
+    GaussianChannel,
+    HaarWaveletChannel,
+    LaplaceChannel,
+    NoisyStatisticChannel,
+    RandomisedResponseChannel,
+    SmoothedHistogramChannel,
+)
+from privurn.channels.from_certificate import channel_of
+from privurn.channels.local_release import LocalRelease
+from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
+from privurn.privacy.certificate import Certificate
+from privurn.privacy.entropy import SeededEntropy, SystemEntropy
+from privurn.privacy.ledger import Ledger
+from privurn.privatising import privatise
+from privurn.verification import verify
+
+DATA = np.random.default_rng(0).normal(50, 15, 300)
+SECRET = 86753.09
+FALSE_ALARM = 1e-6
+KINDS = [
+    {"channel": "laplace", "epsilon": 2, "bounds": (0, 100)},
+    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100)},
+    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100), "calibration": "zcdp"},
+    {"channel": "gaussian", "epsilon": 0.9, "delta": 1e-6, "bounds": (0, 100), "calibration": "classical"},
+    {"channel": "haar-wavelet", "epsilon": 5, "bounds": (0, 100), "levels": 2},
+    {"channel": "haar-wavelet", "epsilon": 5, "bounds": (0, 100), "levels": 2, "calibration": "butucea2020"},
+    {"channel": "discrete-laplace", "epsilon": 2, "bounds": (0, 100)},
+    {"channel": "discrete-gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100)},
+    {"channel": "laplace", "epsilon": 600, "bounds": (0, 100)},
+    {"channel": "laplace", "epsilon": 1e-4, "bounds": (-1e6, 1e6)},
+    {"channel": "laplace", "epsilon": 2, "bounds": (0, 100), "contributions": 3},
+    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100), "contributions": 3},
+]
+
+
+def words(extra):
+    return " ".join(str(value) for value in extra.values())
+
+
+def resealed(folder, change):
+    """Edit a saved certificate and seal it again, as a careful liar would."""
+    data = json.loads((folder / "certificate.json").read_text())
+    change(data)
+    (folder / "certificate.json").write_text(Certificate.seal(data).to_json())
+    return verify(folder)
+
+
+# ---- what comes out --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extra", KINDS, ids=words)
+def test_privatise_save_verify(extra, tmp_path):
+    made = privatise(DATA, **extra).save(tmp_path / "out")
+    verdict = verify(tmp_path / "out")
+    assert verdict.valid, verdict.reasons
+    certificate = made.certificate
+    assert certificate["mechanism"]["name"] == f"local-{extra['channel']}"
+    assert certificate["neighbouring"] == "replace-one"
+    assert certificate["achieved"]["epsilon"] <= extra["epsilon"]
+    assert certificate["achieved"]["delta"] <= extra.get("delta", 0.0)
+    assert certificate["assumptions"][0].startswith("Local model")
+    assert len(made.data) == certificate["n"] == 300
+    channel = channel_of(Certificate.read(tmp_path / "out"))
+    stated = certificate["mechanism"]
+    assert rebuild(stated["name"], stated["parameters"]) == LocalRelease(n=300, channel=channel)
+    inside = np.clip(DATA, *channel.bounds)
+    if extra["channel"] != "haar-wavelet":
+        assert np.mean(made.data) == pytest.approx(np.mean(inside), abs=8 * 1.5 * channel.scale / math.sqrt(300))
+    else:
+        assert made.data.shape == (300, 7)
+        assert certificate["columns"][:3] == ["value_0_0", "value_1_0", "value_1_1"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda column: column,
+        lambda column: pd.DataFrame({"value": column}),
+        lambda column: pd.Series(column, name="value"),
+        lambda column: pl.DataFrame({"value": column}),
+        lambda column: pa.table({"value": column}),
+        lambda column: duckdb.from_arrow(pa.table({"value": column})),
+    ],
+    ids=["numpy", "pandas", "pandas series", "polars", "arrow", "duckdb"],
+)
+def test_the_same_kind_of_frame_comes_out(make):
+    frame = make(DATA)
+    out = privatise(frame, epsilon=5000 / 10, bounds=(0, 100), order="kept").data
+    assert type(out).__name__ == ("DataFrame" if "pandas" in type(frame).__module__ else type(frame).__name__)
+    column = (
+        out
+        if isinstance(out, np.ndarray)
+        else np.array(out["value"] if not hasattr(out, "fetchnumpy") else out.fetchnumpy()["value"])
+    )
+    np.testing.assert_allclose(column, np.clip(DATA, 0, 100), atol=0.2 * 25)  # scale 0.2, kept order
+    assert np.corrcoef(column, DATA)[0, 1] > 0.99
+
+
+def test_order_is_shuffled_unless_kept():
+    kept = privatise(DATA, epsilon=500, bounds=(0, 100), order="kept")
+    shuffled = privatise(DATA, epsilon=500, bounds=(0, 100))
+    assert np.corrcoef(kept.data, DATA)[0, 1] > 0.99
+    assert abs(np.corrcoef(shuffled.data, DATA)[0, 1]) < 0.5
+    np.testing.assert_allclose(np.sort(shuffled.data), np.sort(np.clip(DATA, 0, 100)), atol=5)
+    assert shuffled.certificate["mechanism"]["parameters"]["order"] == "shuffled"
+
+
+def test_files_keep_their_order_too(tmp_path):
+    values = np.arange(5000.0)
+    (tmp_path / "long.csv").write_text("x,y\n" + "".join(f"{value},a\n" for value in values))
+    out = privatise(tmp_path / "long.csv", column="x", epsilon=600, bounds=(0, 5000), order="kept")
+    np.testing.assert_allclose(out.data["x"].to_numpy(), values, atol=40 * 5000 / 600)
+    assert np.corrcoef(out.data["x"].to_numpy(), values)[0, 1] > 0.999
+    labels = np.array(list("abcd"))[np.random.default_rng(1).integers(0, 4, 3000)]
+    (tmp_path / "labels.csv").write_text("t\n" + "\n".join(labels) + "\n")
+    again = privatise(tmp_path / "labels.csv", channel="randomised-response", categories=list("abcd"), epsilon=40, order="kept")
+    assert again.data["t"].to_pylist() == labels.tolist()  # kept with probability 1 - 2e-17
+
+
+def test_records_outside_the_bounds_are_clamped_and_nothing_raises():
+    strange = np.array([-math.inf, math.inf, math.nan, -5.0, SECRET])
+    out = privatise(strange, epsilon=600, bounds=(0, 10), order="kept")
+    np.testing.assert_allclose(out.data, [0, 10, 0, 0, 10], atol=1)
+    wave = privatise(strange, channel="haar-wavelet", levels=1, epsilon=600, bounds=(0, 10), order="kept")
+    assert (np.sign(wave.data[:, 0]) == [1, -1, 1, 1, -1]).all()
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_records_and_equal_records(n):
+    out = privatise(np.full(n, 3.0), epsilon=1, bounds=(0, 10))
+    assert out.data.shape == (n,)
+
+
+def test_randomised_response_with_other_and_missing_values(tmp_path):
+    frame = pd.DataFrame({"town": ["a", "b", None, "zebra"] * 50})
+    made = privatise(frame, channel="randomised-response", categories=["a", "b"], epsilon=40, nulls="cell", order="kept")
+    assert made.data.town[:2].tolist() == ["a", "b"]
+    assert made.data.town[3] == "other"
+    assert pd.isna(made.data.town[2])
+    made.save(tmp_path / "out")
+    assert verify(tmp_path / "out").valid
+    assert channel_of(made.certificate).categories == 4
+    numbers = privatise(np.array([1, 2, 3] * 9), channel="randomised-response", categories=[1, 2, 3], epsilon=1)
+    assert numbers.certificate["mechanism"]["parameters"]["channel"]["categories"] == 4
+    assert len(numbers.data) == 27
+
+
+def test_missing_numbers_are_declared():
+    frame = pl.DataFrame({"x": [1.0, None, 3.0]})
+    with pytest.raises(DomainError, match="missing values in 'x'"):
+        privatise(frame, epsilon=1, bounds=(0, 10))
+    out = privatise(frame, epsilon=600, bounds=(0, 10), nulls="lower", order="kept")
+    assert out.data["x"].to_list() == pytest.approx([1, 0, 3], abs=1)
+    assert out.certificate["domain"]["nulls"] == "lower"
+
+
+def test_a_channel_object_brings_its_own_guarantee(tmp_path):
+    channel = GaussianChannel.from_rho(bounds=(0, 100), rho=0.5)
+    made = privatise(DATA, channel=channel, delta=1e-6).save(tmp_path / "out")
+    assert verify(tmp_path / "out").valid
+    assert made.certificate["target"]["epsilon"] == channel.profile.epsilon(1e-6)
+    assert made.certificate["rho"] == pytest.approx(0.5, rel=1e-9)
+    assert channel_of(made.certificate) == channel
+    pure = privatise(DATA, channel=LaplaceChannel(bounds=(0, 100), scale=50.0))
+    assert pure.certificate["target"] == {"epsilon": 2.0, "delta": 0.0}
+    with pytest.raises(NotCertifiable, match="no finite epsilon"):
+        privatise(DATA, channel=channel)
+    with pytest.raises(NotCertifiable, match="does not meet"):
+        privatise(DATA, channel=channel, epsilon=0.1, delta=1e-6)
+    odds = RandomisedResponseChannel(categories=3, odds=Fraction(3))
+    answers = privatise(np.array(["a", "b"] * 5), channel=odds, categories=["a", "b"])
+    assert answers.certificate["achieved"]["epsilon"] == pytest.approx(math.log(3))
+    with pytest.raises(ModelError, match="another number of categories"):
+        privatise(np.array(["a", "b"] * 5), channel=odds, categories=["a", "b", "c"])
+
+
+# ---- ledger ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_pays_first(tmp_path):
+    Ledger.create(tmp_path / "l", epsilon=3.0, delta=0.0)
+    privatise(DATA, epsilon=2, bounds=(0, 100), ledger=tmp_path / "l").save(tmp_path / "out")
+    ledger = Ledger(tmp_path / "l")
+    assert ledger.remaining() == {"epsilon": 1.0, "delta": 0.0}
+    assert ledger.entries()[0].status == "released"
+    with pytest.raises(BudgetExceeded):
+        privatise(DATA, epsilon=2, bounds=(0, 100), ledger=ledger)
+    assert verify(tmp_path / "out").valid
+
+
+def test_rho_budgets_are_for_gaussian_noise_too(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", rho=1.0, contributions=2)
+    channel = GaussianChannel.from_rho(bounds=(0, 100), rho=0.25)
+    privatise(DATA, channel=channel, delta=1e-6, contributions=2, ledger=ledger)
+    assert ledger.remaining()["rho"] == pytest.approx(0.5, rel=1e-9)  # two records: twice the rho, for independent noise
+
+
+def test_nothing_is_paid_for_what_is_refused(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=3.0)
+    for bad in ({"bounds": None}, {"bounds": (5, 1)}, {"bounds": (0, 1), "column": "absent"}):
+        with pytest.raises(PrivurnError):
+            privatise(DATA, epsilon=1, ledger=ledger, **bad)
+    assert ledger.remaining()["epsilon"] == 3.0
+
+
+# ---- verification ----------------------------------------------------------------------------------------------------
+
+
+def test_edits_are_found(tmp_path):
+    def edited(change, extra=KINDS[0]):
+        folder = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        privatise(DATA, **extra).save(folder)
+        assert verify(folder).valid
+        return resealed(folder, change)
+
+    def channel(data):
+        return data["mechanism"]["parameters"]["channel"]
+
+    for change in (
+        lambda data: channel(data).update(scale=25.0),  # half the noise
+        lambda data: channel(data).update(upper=50.0),
+        lambda data: channel(data).update(steps=2**19),
+        lambda data: data["domain"].update(upper=50.0),
+        lambda data: data["domain"].update(nulls="dropped"),
+        lambda data: data["domain"].update(kind="grid"),
+        lambda data: data["domain"].update(column="other"),
+        lambda data: data["mechanism"].update(name="local-gaussian"),
+        lambda data: data["mechanism"].update(name="local-unheard"),
+        lambda data: data["mechanism"]["parameters"].update(n=301),
+        lambda data: data["mechanism"]["parameters"].update(order="sorted"),
+        lambda data: data.update(assumptions=data["assumptions"][1:]),
+        lambda data: data.update(columns=["value", "more"]),
+        lambda data: data["target"].update(epsilon=1.0),
+        lambda data: data["achieved"].update(epsilon=1.0),
+        lambda data: data.update(rho=1.0),
+        lambda data: data.pop("rho"),
+        lambda data: data["profile"][0].update(delta=0.0),
+    ):
+        assert not edited(change).valid
+    answers = {"channel": "randomised-response", "categories": ["a"], "epsilon": 1}
+    assert not edited(lambda data: channel(data).update(categories=3), answers).valid
+    assert not edited(
+        lambda data: data.update(domain={"kind": "bounds", "column": "value", "lower": 0.0, "upper": 1.0}), answers
+    ).valid
+    whole = {"mechanism": "dirichlet-multinomial", "domain": privurn.Grid(0, 100, 10), "epsilon": 1, "delta": 1e-6}
+    privurn.release(DATA, **whole).save(tmp_path / "urn")
+    bounds = {"kind": "bounds", "column": "value", "lower": 0.0, "upper": 100.0, "nulls": "error"}
+    assert not resealed(tmp_path / "urn", lambda data: data.update(domain=bounds)).valid
+
+
+def test_a_seeded_release_says_so(tmp_path):
+    made = privatise(DATA, epsilon=1, bounds=(0, 100), entropy=SeededEntropy(1)).save(tmp_path / "out")
+    assert made.certificate["private"] is False
+    assert not verify(tmp_path / "out").valid
+
+
+def test_channels_of_other_releases(tmp_path):
+    bins = privurn.Bins([0, 25, 50, 75, 100])
+    smooth = privurn.release(DATA, domain=bins, mechanism="smoothed-histogram", epsilon=3, n_records=20)
+    channel = channel_of(smooth.certificate)
+    assert isinstance(channel, SmoothedHistogramChannel)
+    assert channel.profile == rebuild("smoothed-histogram", smooth.certificate["mechanism"]["parameters"]).profile
+    assert math.isfinite(channel.log_density(channel.bin_of(smooth.data), DATA))
+    counts = privurn.release(DATA, domain=bins, mechanism="perturbed-histogram", publish="counts", epsilon=3)
+    noisy = channel_of(counts.certificate)
+    assert isinstance(noisy, NoisyStatisticChannel)
+    assert noisy.profile == rebuild("perturbed-histogram", counts.certificate["mechanism"]["parameters"]).profile
+    assert math.isfinite(noisy.log_density(counts.data[:, 1], DATA))
+    for domain, extra in (
+        (privurn.Bins([0, 25, 100]), {"mechanism": "smoothed-histogram"}),
+        (privurn.Grid(0, 100, 25), {"mechanism": "smoothed-histogram"}),
+        (bins, {"mechanism": "perturbed-histogram"}),
+        (bins, {"mechanism": "dirichlet-multinomial"}),
+    ):
+        with pytest.raises(CertificateError):
+            channel_of(privurn.release(DATA, domain=domain, epsilon=3, **extra).certificate)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"epsilon": 1}, DomainError, "bounds are missing"),
+        ({"bounds": (0, 1)}, ModelError, "epsilon is missing"),
+        ({"epsilon": 0, "bounds": (0, 1)}, ModelError, "epsilon must be positive"),
+        ({"epsilon": -2, "bounds": (0, 1)}, ModelError, "epsilon must be positive"),
+        ({"epsilon": 1e4, "bounds": (0, 1)}, ModelError, "at most 600"),
+        ({"epsilon": 1, "bounds": (1, 0)}, DomainError, "the lower one first"),
+        ({"epsilon": 1, "bounds": (0, 1), "channel": "magic"}, FormatError, "not known"),
+        ({"epsilon": 1, "bounds": (0, 1), "levels": 3}, ModelError, "no use for levels"),
+        ({"epsilon": 1, "bounds": (0, 1), "calibration": "zcdp"}, ModelError, "no use for calibration"),
+        ({"epsilon": 1, "bounds": (0, 1), "channel": "haar-wavelet"}, ModelError, "levels is missing"),
+        ({"epsilon": 1, "bounds": (0, 1), "channel": "gaussian"}, ModelError, "never pure"),
+        ({"epsilon": 1, "channel": "randomised-response"}, DomainError, "categories are missing"),
+        ({"epsilon": 1, "bounds": (0, 1), "channel": "randomised-response"}, ModelError, "no use for bounds"),
+        ({"epsilon": 1, "bounds": (0, 1), "nulls": "cell"}, ModelError, "nulls='cell'"),
+        ({"epsilon": 1, "bounds": (0, 1), "order": "sorted"}, ModelError, "order 'sorted'"),
+        ({"epsilon": 1, "bounds": (0, 1), "contributions": 0}, ModelError, "contributions"),
+        (
+            {"epsilon": 2, "delta": 0.01, "bounds": (0, 1), "channel": "gaussian", "calibration": "classical"},
+            NotCertifiable,
+            "up to 1 only",
+        ),
+        ({"epsilon": 1, "bounds": (0, 1), "channel": LaplaceChannel(bounds=(0, 1), scale=1)}, ModelError, "no use for bounds"),
+    ],
+)
+def test_refusals_say_what_is_missing(arguments, error, message):
+    with pytest.raises(error, match=message):
+        privatise(DATA, **arguments)
+
+
+def test_tables_that_cannot_be_used():
+    with pytest.raises(DomainError, match="empty"):
+        privatise(np.array([]), epsilon=1, bounds=(0, 1))
+    with pytest.raises(DomainError, match="several columns"):
+        privatise(pd.DataFrame({"a": [1.0], "b": [2.0]}), epsilon=1, bounds=(0, 1))
+    with pytest.raises(DomainError, match="no column 'c'"):
+        privatise(pd.DataFrame({"a": [1.0]}), column="c", epsilon=1, bounds=(0, 1))
+    with pytest.raises(DomainError, match="holds text") as caught:
+        privatise(pd.DataFrame({"a": [f"secret {SECRET}"] * 3}), epsilon=1, bounds=(0, 1))
+    assert str(SECRET) not in str(caught.value)
+    with pytest.raises(DomainError, match="holds text"):
+        privatise(pl.DataFrame({"a": ["x", "y"]}), epsilon=1, bounds=(0, 1))
+
+
+# ---- a channel of one's own ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def one_bit():
+    path = Path(__file__).parents[2] / "examples" / "one_bit_channel.py"
+    spec = importlib.util.spec_from_file_location("one_bit_channel", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+def test_the_example_channel_keeps_its_promise(one_bit, epsilon):
+    """Law of both bits for many records: exact probabilities, ratios at most e^epsilon and nearly that at the bounds."""
+    channel = one_bit.OneBitChannel.calibrate(bounds=(0, 10), epsilon=epsilon)
+    records = [-5, 0, 0.1, 5, 9.9, 10, math.nan, math.inf]
+    ones = [Fraction(int(value), 2 * one_bit.HALF) for value in channel.ones(records)]
+    np.testing.assert_allclose(np.exp(channel.log_density(1, records)), [float(p) for p in ones], rtol=1e-12)
+    np.testing.assert_allclose(np.exp(channel.log_density(0, records)), [float(1 - p) for p in ones], rtol=1e-9)
+    ratios = [max(p / q, (1 - p) / (1 - q)) for p, q in itertools.product(ones, repeat=2)]
+    assert 0.999 * epsilon < math.log(max(ratios)) <= channel.profile.pure_epsilon <= epsilon * (1 + 1e-12)
+    assert type(channel).from_parameters(channel.parameters()) == channel
+    drawn = channel.privatise(np.full(4000, 10.0), entropy=SystemEntropy())
+    assert binomtest(int(drawn.sum()), 4000, float(ones[5])).pvalue > FALSE_ALARM, f"fails with probability {FALSE_ALARM}"
+    assert set(channel.simulate(np.array([0.0, 10.0] * 50), rng=np.random.default_rng(0)).tolist()) <= {0, 1}
+
+
+def test_own_channels_are_used_but_not_certified(one_bit):
+    channel = one_bit.OneBitChannel.calibrate(bounds=(0, 10), epsilon=1)
+    assert channel.rho == pytest.approx(0.5, rel=1e-6)
+    with pytest.raises(NotCertifiable, match="privurn can verify"):
+        privatise(DATA, channel=channel)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Pretender(HaarWaveletChannel):
+        """Has a known name and another law."""
+
+    with pytest.raises(NotCertifiable, match="privurn can verify"):
+        privatise(DATA, channel=Pretender(bounds=(0, 1), levels=1, scale=1.0))
