@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from privurn.privacy.urn_accounting import DirichletMultinomialProfile as DirichletMultinomialProfile
     from privurn.privacy.urn_accounting import DirichletProcessProfile as DirichletProcessProfile
     from privurn.privacy.urn_accounting import PitmanYorProfile as PitmanYorProfile
+    from privurn.noisy_statistics.file import read_statistics as read_statistics
+    from privurn.noisy_statistics.file import release_statistics as release_statistics
+    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
+    from privurn.noisy_statistics.table_inference import infer_table as infer_table
     from privurn.privatising import privatise as privatise
     from privurn.releasing import Release as Release
     from privurn.releasing import release as release
@@ -55,6 +59,10 @@ _HOME = {
     "DirichletMultinomialProfile": "privacy.urn_accounting",
     "DirichletProcessProfile": "privacy.urn_accounting",
     "PitmanYorProfile": "privacy.urn_accounting",
+    "read_statistics": "noisy_statistics.file",
+    "release_statistics": "noisy_statistics.file",
+    "verify_statistics": "noisy_statistics.file",
+    "infer_table": "noisy_statistics.table_inference",
     "privatise": "privatising",
     "Release": "releasing",
     "compare": "utility.comparison",

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from privurn.cli import account, audit, compare, ledger, plan, privatise, profile, release, report, verify
+from privurn.cli import account, audit, compare, ledger, plan, privatise, profile, release, report, statistics, verify
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, or a mechanism that an audit convicts; 2 input that cannot
@@ -26,6 +26,7 @@ app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("release", epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("privatise", epilog=privatise.EXAMPLES)(privatise.privatise)
+app.command("statistics", epilog=statistics.EXAMPLES)(statistics.statistics)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)

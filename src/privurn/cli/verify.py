@@ -7,6 +7,7 @@ import typer
 
 from privurn.cli.console import print_json, print_text
 from privurn.cli.release import Json
+from privurn.errors import FormatError
 
 EXAMPLES = """Examples:
 
@@ -18,7 +19,9 @@ privurn verify out --registry > deployment.yaml"""
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release, or its certificate.json.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of a release, its certificate.json, or a file of noisy statistics.")
+    ],
     registry: Annotated[
         bool, typer.Option("--registry", help="Print the fields of the OpenDP deployments registry (YAML).")
     ] = False,
@@ -28,16 +31,22 @@ def verify(
 
     This detects edits; it is no proof against forgery. Exit code 0 when everything checks, 1 when not.
     """
+    from privurn.noisy_statistics.file import is_statistics_file, read_statistics, verify_statistics
     from privurn.privacy.certificate import Certificate
     from privurn.verification import verify as check
 
-    result = check(folder)
+    statistics = is_statistics_file(folder)
+    if statistics and registry:
+        raise FormatError(
+            "the deployments registry's fields are filled from releases of data only.", hint="Leave --registry out"
+        )
+    result = verify_statistics(folder) if statistics else check(folder)
     if json:
         print_json({"valid": result.valid, "reasons": list(result.reasons)})
     elif registry and result.valid:
         print_text(Certificate.read(folder).to_registry_yaml().rstrip())
     elif result.valid:
-        certificate = Certificate.read(folder)
+        certificate = read_statistics(folder).certificate if statistics else Certificate.read(folder)
         target = certificate["target"]
         print_text(
             f"valid: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for "

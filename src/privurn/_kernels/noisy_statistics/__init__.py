@@ -1,0 +1,1 @@
+"""Compiled chains for inference from noisy sums over latent records."""

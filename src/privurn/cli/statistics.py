@@ -1,0 +1,295 @@
+"""`privurn statistics`: from a file to noisy statistics with a certificate, in one JSON file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privurn.cli.console import note, print_json, print_text, stages
+from privurn.cli.parsing import parse_domain, parse_neighbouring
+from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
+from privurn.errors import DomainError, FormatError
+
+if TYPE_CHECKING:
+    from privurn.noisy_statistics.calibrating import Budget
+    from privurn.noisy_statistics.file import ReleasedStatistics
+    from privurn.noisy_statistics.statistic import StatisticMechanism
+
+EXAMPLES = """Examples:
+
+privurn statistics people.csv --model regression --y pay --x age --x years --bounds pay=0:200000 --bounds age=0:120
+--bounds years=0:60 --epsilon 1 --epsilon-n 0.1 -o stats.json
+
+privurn statistics people.csv --model table --categories smoker=yes,no --categories ill=yes,no --epsilon 1 -o stats.json
+
+privurn statistics days.csv --model dirichlet --part sleep --part work --part rest --floor 0.001 --epsilon 1 -o stats.json
+
+privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 --neighbouring replace-one -o stats.json"""
+
+MODELS = ("regression", "dirichlet", "table", "bernoulli", "poisson", "normal")
+
+
+def statistics(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
+    model: Annotated[str, typer.Option(help="regression, dirichlet, table, bernoulli, poisson or normal.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss of the sums.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="New JSON file for statistics and certificate.")
+    ],
+    epsilon_n: Annotated[
+        float | None,
+        typer.Option("--epsilon-n", help="Privacy loss of the number of records. Left out: nothing about it is published."),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise; 0 for the others.")] = 0.0,
+    y: Annotated[str | None, typer.Option("--y", help="Response, or the column of bernoulli, poisson and normal.")] = None,
+    x: Annotated[list[str] | None, typer.Option("--x", help="Covariate; may be given several times.")] = None,
+    part: Annotated[list[str] | None, typer.Option("--part", help="Part of a composition; two or more times.")] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option("--bounds", metavar="COLUMN=LOW:HIGH", help="Public bounds of a column; LOW:HIGH alone for all columns."),
+    ] = None,
+    floor: Annotated[float | None, typer.Option(help="Dirichlet: public smallest share, for example 0.001.")] = None,
+    categories: CategoryLists = None,
+    grid: Grids = None,
+    bins: BinEdges = None,
+    squares: Annotated[
+        str,
+        typer.Option(help="Regression: plain, or complement (less noise; needs epsilon-n of a tenth of epsilon or more)."),
+    ] = "plain",
+    noise: Annotated[
+        str | None,
+        typer.Option(help="laplace, discrete-laplace (whole numbers; tables' default) or discrete-gaussian (with --delta)."),
+    ] = None,
+    neighbouring: Annotated[
+        str, typer.Option("--neighbouring", help="add-remove (n is secret) or replace-one (n is public and published).")
+    ] = "add-remove",
+    missing: Annotated[
+        str, typer.Option(help="Missing numbers: error (declared absent) or unreadable (the middle of the bounds, or 0).")
+    ] = "error",
+    nulls: Annotated[str, typer.Option(help="Tables: missing values are an error (declared absent) or a cell.")] = "error",
+    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")] = False,
+    seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None,
+    json: Json = False,
+) -> None:
+    """Publish noisy sums that a model can be inferred from, with a certificate."""
+    from privurn.cli.release import _ledger_path
+    from privurn.noisy_statistics.calibrating import Budget
+    from privurn.noisy_statistics.file import check_new_file, release_statistics
+
+    check_new_file(output)
+    if model not in MODELS:
+        raise FormatError(f"the model {model!r} is not known.", hint=", ".join(MODELS))
+    whole = model in ("table", "bernoulli", "poisson")
+    budget = Budget(
+        epsilon=epsilon,
+        delta=delta,
+        epsilon_n=epsilon_n,
+        neighbouring=parse_neighbouring(neighbouring),
+        contributions=contributions,
+        noise=noise or ("discrete-laplace" if whole else "laplace"),  # type: ignore[arg-type]
+    )
+    named = {
+        "y": y,
+        "x": x,
+        "part": part,
+        "bounds": bounds,
+        "floor": floor,
+        "categories": categories,
+        "grid": grid,
+        "bins": bins,
+    }
+    _check_options(model, {name for name, value in named.items() if value})
+    mechanism = _mechanism(
+        model,
+        budget,
+        y=y,
+        x=x or [],
+        parts=part or [],
+        bounds=bounds or [],
+        floor=floor,
+        tables={"categories": categories or [], "grids": grid or [], "bins": bins or []},
+        squares=squares,
+        missing=missing,
+        nulls=nulls,
+    )
+    entropy = None
+    if seed is not None:
+        from privurn.privacy.entropy import SeededEntropy
+
+        entropy = SeededEntropy(seed)
+    account = _ledger_path(file, ledger, no_ledger)
+    with stages(quiet=json) as progress:
+        progress("Adding up")
+        made = release_statistics(file, mechanism=mechanism, budget=budget, ledger=account, entropy=entropy).save(output)
+    _report(made, output, json=json)
+
+
+NEEDED = {
+    "regression": {"y", "bounds"},
+    "dirichlet": {"part", "floor"},
+    "table": set(),
+    "bernoulli": {"y"},
+    "poisson": {"y", "bounds"},
+    "normal": {"y", "bounds"},
+}
+ALLOWED = {
+    "regression": {"y", "x", "bounds"},
+    "dirichlet": {"part", "floor"},
+    "table": {"categories", "grid", "bins"},
+    "bernoulli": {"y"},
+    "poisson": {"y", "bounds"},
+    "normal": {"y", "bounds"},
+}
+WHAT_TO_TYPE = {
+    "y": "--y COLUMN",
+    "bounds": "--bounds COLUMN=LOW:HIGH, public numbers chosen without looking at the data",
+    "part": "--part sleep --part work --part rest",
+    "floor": "--floor 0.001, a public number chosen without looking at the data",
+}
+
+
+def _check_options(model: str, given: set[str]) -> None:
+    """Each model has options of its own."""
+    absent = sorted(NEEDED[model] - given)
+    if absent:
+        raise FormatError(f"the model {model} needs --{absent[0]}.", hint=WHAT_TO_TYPE[absent[0]])
+    extra = sorted(given - ALLOWED[model])
+    if extra:
+        raise FormatError(f"the model {model} has no --{extra[0]}.", hint=f"It has --{', --'.join(sorted(ALLOWED[model]))}")
+
+
+def _mechanism(
+    model: str,
+    budget: Budget,
+    *,
+    y: str | None,
+    x: list[str],
+    parts: list[str],
+    bounds: list[str],
+    floor: float | None,
+    tables: dict[str, list[str]],
+    squares: str,
+    missing: str,
+    nulls: str,
+) -> StatisticMechanism:
+    from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+    from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
+    from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
+    from privurn.noisy_statistics.table_statistic import TableStatistic
+
+    policy: dict[str, Any] = {"budget": budget, "missing": missing}
+    if model == "dirichlet":
+        return DirichletStatistic.calibrated(parts=parts, floor=floor or 0.0, **policy)
+    if model == "table":
+        domain = parse_domain(columns=[], open_labels=False, domain_file=None, outside=None, nulls=nulls, **tables)
+        if not isinstance(domain, dict):
+            raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
+        return TableStatistic.calibrated(domain=domain, budget=budget)
+    column = y or ""
+    if model == "bernoulli":
+        return BernoulliStatistic.calibrated(column=column, **policy)
+    if model == "poisson":
+        return PoissonStatistic.calibrated(column=column, upper=_largest_count(bounds, column), **policy)
+    named = parse_bounds(bounds)
+    if model == "normal":
+        return NormalStatistic.calibrated(response=column, bounds=named, squares=squares, **policy)  # type: ignore[arg-type]
+    return RegressionStatistic.calibrated(
+        response=column,
+        covariates=tuple(x),
+        bounds=named,
+        squares=squares,  # type: ignore[arg-type]
+        **policy,
+    )
+
+
+def parse_bounds(texts: list[str]) -> dict[str, tuple[str, str]] | tuple[str, str]:
+    """COLUMN=LOW:HIGH for each column, or one LOW:HIGH for all."""
+    found: dict[str, tuple[str, str]] = {}
+    for text in texts:
+        name, separator, rest = text.rpartition("=")
+        low, colon, high = rest.partition(":")
+        if not colon or not low or not high or (separator and (not name or name in found)):
+            raise FormatError(f"the bounds {text!r} are not understood.", hint="Give COLUMN=LOW:HIGH, for example age=0:120")
+        if not separator:
+            if len(texts) > 1:
+                raise FormatError("several bounds need a column before each.", hint="--bounds age=0:120 --bounds pay=0:200000")
+            return low, high
+        found[name] = (low, high)
+    return found
+
+
+def _largest_count(bounds: list[str], column: str) -> int:
+    from privurn.cli.parsing import whole_number
+
+    named = parse_bounds(bounds)
+    if isinstance(named, dict):
+        if set(named) != {column}:
+            raise DomainError(f"there are no public bounds for {column!r}.", hint=f"--bounds {column}=0:20")
+        named = named[column]
+    if whole_number(named[0]) != 0:
+        raise DomainError("counts start at 0.", hint=f"--bounds {column}=0:20")
+    return whole_number(named[1])
+
+
+def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
+    from privurn.privacy.profile import LARGEST_EPSILON
+
+    certificate, public = made.certificate, made.statistics
+    if json:
+        print_json({"path": str(output), **made.to_json()})
+        return
+    target, achieved = certificate["target"], certificate["achieved"]
+    print_text(f"Released {len(public.values):,} noisy sums for the model {public.model}.")
+    if not certificate["private"]:
+        print_text("Seeded, so NOT private: for tests only. Without the seed it would be:")
+    print_text(
+        f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for "
+        f"{certificate['privacy_unit']['unit']}, neighbours: {public.neighbouring};"
+    )
+    print_text(
+        f"           recomputed from the parameters: epsilon = {achieved['epsilon']:.6g} at delta = {target['delta']:g}."
+    )
+    if public.neighbouring == "add-remove" and 2.0 * target["epsilon"] <= LARGEST_EPSILON and target["delta"] == 0.0:
+        print_text(f"           For one record replaced by another it is {2.0 * target['epsilon']:g}: one removed, one added.")
+    print_text(f"Noise:     {public.noise.kind} of scale {public.noise.scale:g} on each sum.")
+    if public.n is not None:
+        print_text(f"Records:   n = {public.n:,}, public.")
+    elif public.noisy_n is not None and public.size_noise is not None:
+        print_text(f"Records:   noisy n = {public.noisy_n:,.6g}, noise of scale {public.size_noise.scale:g}; n is secret.")
+    else:
+        told = "but for what the counts add up to" if public.model == "table" else "and nothing about it was published"
+        print_text(f"Records:   n is secret, {told}.")
+    for remark in remarks(made):
+        note(f"note: {remark}")
+    if not certificate["private"]:
+        note("warning: seeded: not private. Use it for tests only.")
+    if not certificate["ledger"]["used"]:
+        note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
+    print_text(f"Statistics and certificate: {output}   (check them: privurn verify {output})")
+
+
+def remarks(made: ReleasedStatistics) -> list[str]:
+    """What the published numbers say about their own use. Nothing confidential is looked at."""
+    from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+
+    public, mechanism = made.statistics, made.statistics.mechanism
+    n = public.noisy_n if public.n is None else float(public.n)
+    found = []
+    if n is not None and n < len(mechanism.columns) + 1:
+        found.append("the published number of records is smaller than the model needs; inference will lean on its prior.")
+    if isinstance(mechanism, RegressionStatistic) and n is not None and n >= 1.0:
+        first, second = mechanism.pairs
+        squares = (public.values + n * mechanism.offsets)[first == second] / n
+        means = public.values[first == 0] / n
+        spread, doubt = squares - means**2, 2.0 * mechanism.noise.deviation / n
+        flat = [name for name, each in zip(mechanism.columns, spread, strict=True) if each < doubt]
+        if flat:
+            listed = ", ".join(repr(name) for name in flat)
+            found.append(f"the noise may hide all variation of {listed}; narrower bounds or more budget would help.")
+    return found

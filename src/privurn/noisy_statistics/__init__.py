@@ -1,0 +1,56 @@
+"""Noisy sums over records, with n public or secret: releasing them with a certificate, and inference from them.
+
+Everything here is imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privurn.noisy_statistics.calibrating import Budget as Budget
+    from privurn.noisy_statistics.comparators import bootstrap_regression as bootstrap_regression
+    from privurn.noisy_statistics.comparators import plug_in_regression as plug_in_regression
+    from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic as DirichletStatistic
+    from privurn.noisy_statistics.file import ReleasedStatistics as ReleasedStatistics
+    from privurn.noisy_statistics.file import read_statistics as read_statistics
+    from privurn.noisy_statistics.file import release_statistics as release_statistics
+    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
+    from privurn.noisy_statistics.noise_law import NoiseLaw as NoiseLaw
+    from privurn.noisy_statistics.regression_statistic import NormalStatistic as NormalStatistic
+    from privurn.noisy_statistics.regression_statistic import RegressionStatistic as RegressionStatistic
+    from privurn.noisy_statistics.size import SizePrior as SizePrior
+    from privurn.noisy_statistics.statistic import NoisyStatistics as NoisyStatistics
+    from privurn.noisy_statistics.sum_statistic import BernoulliStatistic as BernoulliStatistic
+    from privurn.noisy_statistics.sum_statistic import PoissonStatistic as PoissonStatistic
+    from privurn.noisy_statistics.table_inference import infer_table as infer_table
+    from privurn.noisy_statistics.table_statistic import TableStatistic as TableStatistic
+
+_HOME = {
+    "Budget": "calibrating",
+    "bootstrap_regression": "comparators",
+    "plug_in_regression": "comparators",
+    "DirichletStatistic": "dirichlet_statistic",
+    "ReleasedStatistics": "file",
+    "read_statistics": "file",
+    "release_statistics": "file",
+    "verify_statistics": "file",
+    "NoiseLaw": "noise_law",
+    "NormalStatistic": "regression_statistic",
+    "RegressionStatistic": "regression_statistic",
+    "SizePrior": "size",
+    "NoisyStatistics": "statistic",
+    "BernoulliStatistic": "sum_statistic",
+    "PoissonStatistic": "sum_statistic",
+    "infer_table": "table_inference",
+    "TableStatistic": "table_statistic",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'privurn.noisy_statistics' has no attribute {name!r}")
+    value = getattr(import_module(f"privurn.noisy_statistics.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

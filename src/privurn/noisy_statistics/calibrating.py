@@ -1,0 +1,129 @@
+"""From a budget to noise: how much each part gets, ending on the private side."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, TypeVar
+
+from privurn.errors import ModelError
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.statistic import StatisticMechanism
+from privurn.privacy.calibration import round_up_to_rational
+from privurn.privacy.conversions import ZeroConcentratedProfile
+from privurn.privacy.profile import LARGEST_EPSILON, Guarantee, Neighbouring, check_delta, check_epsilon
+
+NoiseName = Literal["laplace", "discrete-laplace", "discrete-gaussian"]
+
+FINE_STEP = 2.0**-10
+"""Lattice of "laplace" noise on whole numbers."""
+
+M = TypeVar("M", bound=StatisticMechanism)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What may be spent: `epsilon` on the sums and, where n is secret and shall be published, `epsilon_n` on n.
+
+    The whole release is (epsilon + epsilon_n, delta)-DP under `neighbouring`, for the `contributions` records of one person.
+    Laplace noise (delta = 0): each part has its own epsilon. Gaussian noise (delta > 0): the largest rho whose zCDP bound gives
+    the total, of which the parts get shares proportional to epsilon^2 and epsilon_n^2.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    epsilon_n: float | None = None
+    neighbouring: Neighbouring = "add-remove"
+    contributions: int = 1
+    noise: NoiseName = "laplace"
+    size_noise: NoiseName | None = None
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        for name in (self.noise, self.size_noise or self.noise):
+            if name not in ("laplace", "discrete-laplace", "discrete-gaussian"):
+                raise ModelError(f"the noise {name!r} is not known.", hint="laplace, discrete-laplace or discrete-gaussian")
+        if self.gaussian != (self.delta > 0.0):
+            raise ModelError(
+                "Gaussian noise needs a positive delta, and Laplace noise none.",
+                hint="noise='discrete-gaussian' with delta=1e-6, or noise='laplace' with delta=0",
+            )
+        if self.size_noise is not None and (self.size_noise == "discrete-gaussian") != self.gaussian:
+            raise ModelError("the noise of the sums and that of n must be both Laplace or both Gaussian.")
+        if self.epsilon_n is not None and self.neighbouring == "replace-one":
+            raise ModelError(
+                "under replace-one neighbours the number of records is public: it has no epsilon_n.",
+                hint="Leave epsilon_n out, or use neighbouring='add-remove' (--neighbouring add-remove)",
+            )
+        if self.epsilon_n is not None and not 0.0 < self.epsilon_n <= LARGEST_EPSILON:
+            raise ModelError(
+                f"epsilon_n must be positive and at most {LARGEST_EPSILON:g}.",
+                hint="Leave it out to publish nothing about n; where n may be public, use neighbouring='replace-one'",
+            )
+        _ = self.guarantee
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.noise == "discrete-gaussian"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of the whole release: epsilons added as the decimals they were written as."""
+        total = Fraction(repr(float(self.epsilon)))
+        if self.epsilon_n is not None:
+            total += Fraction(repr(float(self.epsilon_n)))
+        return Guarantee(
+            epsilon=float(total), delta=self.delta, neighbouring=self.neighbouring, contributions=self.contributions
+        )
+
+
+def with_least_noise(make: Callable[[NoiseLaw, NoiseLaw | None], M], *, budget: Budget, step: float) -> M:
+    """The mechanism that `make` gives for the least noise on the lattice of `step` that the budget allows."""
+    kind: Literal["laplace", "gaussian"] = "gaussian" if budget.gaussian else "laplace"
+    unit = make(NoiseLaw(kind=kind, scale=step, step=step), None)
+    k = budget.contributions
+    size_scale = None
+    if budget.gaussian:
+        rho = _largest_rho(budget.guarantee)
+        share = 1.0
+        if budget.epsilon_n is not None:
+            share = budget.epsilon**2 / (budget.epsilon**2 + budget.epsilon_n**2)
+            size_scale = k / math.sqrt(2.0 * rho * (1.0 - share))
+        scale = k * step * math.sqrt(unit.l2_squared_units / (2.0 * rho * share))
+    else:
+        scale = k * step * unit.l1_units / budget.epsilon
+        size_scale = None if budget.epsilon_n is None else k / budget.epsilon_n
+    size = None
+    if size_scale is not None:
+        fine = (budget.size_noise or "discrete-laplace") == "laplace"
+        size = NoiseLaw(kind=kind, scale=_rounded(size_scale), step=FINE_STEP if fine else 1.0)
+    return on_the_private_side(make(NoiseLaw(kind=kind, scale=_rounded(scale), step=step), size), make=make, budget=budget)
+
+
+def on_the_private_side(mechanism: M, *, make: Callable[[NoiseLaw, NoiseLaw | None], M], budget: Budget) -> M:
+    """The mechanism with its noise raised by as many last digits as rounding has cost."""
+    promise = budget.guarantee
+    scale, ulp = mechanism.noise.scale, 2.0**-52
+    while mechanism.profile.delta(promise.epsilon) > promise.delta:
+        scale, ulp = scale * (1.0 + ulp), 2.0 * ulp
+        mechanism = make(replace(mechanism.noise, scale=scale), mechanism.size_noise)
+    return mechanism
+
+
+def _rounded(scale: float) -> float:
+    return float(round_up_to_rational(scale, digits=7))
+
+
+def _largest_rho(guarantee: Guarantee) -> float:
+    """Largest rho at which every rho-zCDP mechanism meets the guarantee, to one part in 10^12, from below."""
+
+    def admissible(rho: float) -> bool:
+        return ZeroConcentratedProfile(rho=rho).delta(guarantee.epsilon) <= guarantee.delta
+
+    low, high = 1e-300, guarantee.epsilon  # rho >= epsilon has a mean loss above epsilon
+    while high / low > 1.0 + 1e-12:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if admissible(middle) else (low, middle)
+    return low

@@ -1,0 +1,268 @@
+"""Noisy moments of clamped columns: the sufficient statistic of linear regression, and of a normal mean.
+
+Sensitivities, d columns mapped to [-1, 1] (docs/proofs/noisy-statistics.md, section 2):
+
+    relation      squares       L1                      Euclidean, squared
+    add-remove    plain         d (d + 3)/2             d (d + 3)/2
+    add-remove    complement    d (d + 1)/2  (*)        d (d + 1)/2
+    replace-one   either        d (d + 2)^2/(2 (d + 1)) 4 floor((d + 1)^2/4)
+
+(*) 5/4 for d = 1. With d = p + 1 the first line is p^2/2 + 5p/2 + 2.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import DomainError, ModelError
+from privurn.exact_numbers import Number, exact
+from privurn.noisy_statistics.calibrating import Budget, with_least_noise
+from privurn.noisy_statistics.noise_law import LARGEST_UNITS, NoiseLaw
+from privurn.noisy_statistics.statistic import StatisticMechanism, add_units
+from privurn.tables import Source
+from privurn.tables.numeric import Missing, numeric_batches
+
+Squares = Literal["plain", "complement"]
+
+RESOLUTION = 20
+"""Clamped columns are rounded to multiples of 2^-20 of half their range."""
+
+MOST_COLUMNS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionStatistic(StatisticMechanism):
+    """Sums of z_j and of z_j z_k over all records, z the columns (covariates, then response) clamped and mapped to [-1, 1].
+
+    z_j = (2 v - lower_j - upper_j)/(upper_j - lower_j), clipped to [-1, 1] and rounded to multiples of 2^-resolution; what
+    is no number becomes 0. Entries: with z_0 = 1, the products z_j z_k for 0 <= j <= k, row by row, without (0, 0), which is n.
+
+    squares="complement" subtracts 1 from every z_j^2 (j >= 1), so that a record at the bounds, which moves all other entries
+    most, does not move these. Noise falls from d (d + 3)/2 to d (d + 1)/2 under add-remove, but the sums of squares are then
+    known only as well as n is: worth it where epsilon_n is at least a tenth of epsilon. Under replace-one nothing changes.
+    """
+
+    response: str
+    covariates: tuple[str, ...] = ()
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    squares: Squares = "plain"
+    resolution: int = RESOLUTION
+    missing: Missing = "error"
+    model: ClassVar[str] = "regression"
+
+    def __post_init__(self) -> None:
+        check_bounds(self.columns, self.lower, self.upper)
+        if self.squares not in ("plain", "complement"):
+            raise ModelError("squares must be 'plain' or 'complement'.")
+        if not 1 <= self.resolution <= 24 or self.noise.step != 4.0**-self.resolution:
+            raise ModelError("the noise must be on the lattice of the products.", hint="step = 4^-resolution")
+        super().__post_init__()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Covariates, then the response."""
+        return (*self.covariates, self.response)
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and second index of each entry, 0 standing for the constant 1."""
+        first, second = np.triu_indices(len(self.columns) + 1)
+        return first[1:], second[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A product is written a*b."""
+        named = ("1", *self.columns)
+        return tuple(named[k] if j == 0 else f"{named[j]}*{named[k]}" for j, k in zip(*self.pairs, strict=True))
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """1 for the squares where they are complements."""
+        first, second = self.pairs
+        return np.where((first == second) & (self.squares == "complement"), 1.0, 0.0)
+
+    @property
+    def l1(self) -> Fraction:
+        """Table at the top of the module."""
+        d = len(self.columns)
+        if self.neighbouring == "replace-one":
+            return Fraction(d * (d + 2) ** 2, 2 * (d + 1))
+        if self.squares == "plain":
+            return Fraction(d * (d + 3), 2)
+        return Fraction(d * (d + 1), 2) if d > 1 else Fraction(5, 4)
+
+    @property
+    def l1_units(self) -> int:
+        """The rounded z are points of [-1, 1] too, so the bound for all of them holds, rounded down to the lattice."""
+        return int(self.l1 * 4**self.resolution)
+
+    @property
+    def l2_squared_units(self) -> int:
+        """Table at the top of the module."""
+        d = len(self.columns)
+        if self.neighbouring == "replace-one":
+            squared = 4 * ((d + 1) ** 2 // 4)
+        else:
+            squared = d * (d + (3 if self.squares == "plain" else 1)) // 2
+        return int(squared * 16**self.resolution)
+
+    def standardised(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Each record's z in steps of 2^-resolution."""
+        low, high = np.array(self.lower), np.array(self.upper)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.clip((records - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
+        return np.rint(np.where(np.isnan(z), 0.0, z) * 2.0**self.resolution).astype(np.int64)
+
+    def record_units(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Each record's vector in lattice steps: exact products of whole numbers."""
+        one = np.int64(2**self.resolution)
+        z = np.column_stack([np.full(len(records), one), self.standardised(records)])
+        first, second = self.pairs
+        return np.asarray(z[:, first] * z[:, second] - self.offsets.astype(np.int64) * one * one, np.int64)
+
+    def sum_units(self, source: Source) -> tuple[list[int], int]:
+        """Products are added by batches, without holding more than one."""
+        n = 0
+
+        def batches() -> Iterator[NDArray[np.int64]]:
+            nonlocal n
+            for records in numeric_batches(source, self.columns, missing=self.missing):
+                n += len(records)
+                for start in range(0, len(records), 2**13):  # 2^13 records of 2^48 each stay within 64 bits
+                    yield self.record_units(records[start : start + 2**13])
+
+        sums = add_units(batches()) or [0] * len(self.names)
+        if self.neighbouring == "replace-one" and n < len(self.columns):
+            raise DomainError(
+                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
+            )
+        return sums, n
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Columns, bounds and how they are treated."""
+        return {
+            "response": self.response,
+            "covariates": list(self.covariates),
+            "lower": list(self.lower),
+            "upper": list(self.upper),
+            "squares": self.squares,
+            "resolution": self.resolution,
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "RegressionStatistic":
+        """Inverse of `parameters`."""
+        return cls(
+            **cls.shared_parameters(data),
+            response=str(data["response"]),
+            covariates=tuple(str(each) for each in data["covariates"]),
+            lower=tuple(float(each) for each in data["lower"]),
+            upper=tuple(float(each) for each in data["upper"]),
+            squares=data["squares"],
+            resolution=int(data["resolution"]),
+            missing=data["missing"],
+        )
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        response: str,
+        covariates: tuple[str, ...] | list[str] = (),
+        bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number],
+        budget: Budget,
+        squares: Squares = "plain",
+        missing: Missing = "error",
+    ) -> "RegressionStatistic":
+        """The mechanism with the least noise for the budget. `bounds`: for each column, or one pair for all.
+
+        >>> budget = Budget(epsilon=1, epsilon_n=0.1)
+        >>> made = RegressionStatistic.calibrated(response="pay", covariates=("age", "years"), bounds=(-5, 5), budget=budget)
+        >>> made.noise.scale, made.size_noise.scale
+        (9.0, 10.0)
+        """
+        columns = (*covariates, response)
+        lower, upper = column_bounds(bounds, columns)
+        if budget.noise == "discrete-laplace":
+            raise ModelError(
+                "products of clamped numbers are not whole numbers.", hint="noise='laplace', which is exact on a fine lattice"
+            )
+        resolution = RESOLUTION
+
+        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "RegressionStatistic":
+            return cls(
+                neighbouring=budget.neighbouring,
+                contributions=budget.contributions,
+                noise=noise,
+                size_noise=size_noise,
+                response=response,
+                covariates=tuple(covariates),
+                lower=lower,
+                upper=upper,
+                squares=squares,
+                resolution=resolution,
+                missing=missing,
+            )
+
+        units = budget.contributions * float(make(NoiseLaw(kind="laplace", scale=1.0, step=4.0**-resolution), None).l1)
+        while resolution > 8 and units / (0.01 * budget.epsilon) * 4.0**resolution > LARGEST_UNITS:
+            resolution -= 1  # more noise than 64 bits hold on so fine a lattice
+        return with_least_noise(make, budget=budget, step=4.0**-resolution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalStatistic(RegressionStatistic):
+    """Sums of z and z^2 of one column: a regression without covariates."""
+
+    model: ClassVar[str] = "normal"
+
+    def __post_init__(self) -> None:
+        if self.covariates:
+            raise ModelError("a normal mean has no covariates.", hint="Use the model regression")
+        super().__post_init__()
+
+
+def column_bounds(
+    bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number], columns: tuple[str, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Lower and upper ends for each column, as floats."""
+    if isinstance(bounds, Mapping):
+        absent = [name for name in columns if name not in bounds]
+        if absent:
+            raise DomainError(
+                f"there are no public bounds for {', '.join(repr(name) for name in absent)}.",
+                hint=f"Bounds must be known without looking at the data: --bounds {absent[0]}=LOW:HIGH",
+            )
+        unknown = sorted(set(bounds) - set(columns))
+        if unknown:
+            raise DomainError(f"there are bounds for {unknown[0]!r}, which is not used.", hint=f"Columns: {', '.join(columns)}")
+        pairs = [bounds[name] for name in columns]
+    else:
+        pairs = [bounds] * len(columns)
+    try:
+        ends = [(float(exact(low, name="a bound")), float(exact(high, name="a bound"))) for low, high in pairs]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DomainError):
+            raise
+        raise DomainError("bounds must be pairs of numbers.", hint="For example (0, 120)") from None
+    return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+
+
+def check_bounds(columns: tuple[str, ...], lower: tuple[float, ...], upper: tuple[float, ...]) -> None:
+    """One finite interval of positive length for each column, and each column once."""
+    if not 1 <= len(columns) <= MOST_COLUMNS:
+        raise ModelError(f"a model has 1 to {MOST_COLUMNS} columns.")
+    if len(set(columns)) != len(columns):
+        raise DomainError("a column is named twice.", hint="Name every covariate once, and not the response")
+    if not len(columns) == len(lower) == len(upper):
+        raise ModelError("each column needs a lower and an upper bound.")
+    for name, low, high in zip(columns, lower, upper, strict=True):
+        if not (np.isfinite(low) and np.isfinite(high) and low < high and np.isfinite(high - low)):
+            raise DomainError(f"the bounds of {name!r} are reversed, equal or not finite.", hint=f"--bounds {name}=0:100")

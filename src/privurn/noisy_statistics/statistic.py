@@ -1,0 +1,252 @@
+"""Noisy sums over records: what every statistics mechanism shares, and the public object it releases.
+
+Each record is turned into a vector of whole numbers by a rule that looks at that record alone; the vectors are added, exactly;
+each sum gets independent noise on the same lattice. With secret n (add-remove) the number of records may be published
+beside them, with noise of its own. Proofs: docs/proofs/noisy-statistics.md.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.privacy.conversions import ZeroConcentratedProfile
+from privurn.privacy.entropy import Entropy, SystemEntropy
+from privurn.privacy.profile import ROUND_UP, Neighbouring, PointProfile, PrivacyProfile
+from privurn.tables import Source, open_table
+
+MOST_ENTRIES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticMechanism(ABC):
+    """Sums of bounded per-record vectors plus `noise`; the number of records public, or noisy, or not published.
+
+    neighbouring="replace-one": n is public and published as it is; `size_noise` must be None.
+    neighbouring="add-remove": n is secret; n plus `size_noise` is published, or nothing about n where that is None.
+
+    With a the L1 and b the Euclidean sensitivity of the sums, and k = `contributions` records to a person, the whole release is
+    laplace:  pure epsilon-DP with epsilon = k (a/scale + 1/size_scale);
+    gaussian: rho-zCDP with rho = k^2 (b^2/scale^2 + 1/size_scale^2)/2, whose profile is that of the class.
+    """
+
+    neighbouring: Neighbouring
+    noise: NoiseLaw
+    size_noise: NoiseLaw | None = None
+    contributions: int = 1
+    model: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.neighbouring not in ("replace-one", "add-remove"):
+            raise ModelError("the neighbouring relation is not known.", hint="replace-one or add-remove")
+        if self.neighbouring == "replace-one" and self.size_noise is not None:
+            raise ModelError(
+                "under replace-one neighbours the number of records is public and gets no noise.",
+                hint="Leave epsilon_n out, or use neighbouring='add-remove' (--neighbouring add-remove)",
+            )
+        if self.size_noise is not None and self.size_noise.kind != self.noise.kind:
+            raise ModelError("the noise of the sums and that of n must be both Laplace or both Gaussian.")
+        if self.size_noise is not None and self.size_noise.step > 1.0:
+            raise ModelError("the noise of n must be on whole numbers or a finer lattice.", hint="step = 1")
+        if not isinstance(self.contributions, int) or not 1 <= self.contributions <= 10**6:
+            raise ModelError("contributions must be a whole number from 1 to 1,000,000.")
+        if not 1 <= self.n_entries <= MOST_ENTRIES:
+            raise ModelError(f"a statistic has 1 to {MOST_ENTRIES:,} entries.")
+
+    @property
+    def name(self) -> str:
+        """What certificates call it."""
+        return f"noisy-{self.model}-statistics"
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What each entry is the sum of."""
+
+    @property
+    def n_entries(self) -> int:
+        """How many sums there are."""
+        return len(self.names)
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are read."""
+
+    @property
+    @abstractmethod
+    def l1_units(self) -> int:
+        """Most that one neighbour moves the sums, absolute values added, in lattice steps."""
+
+    @property
+    @abstractmethod
+    def l2_squared_units(self) -> int:
+        """Most that one neighbour moves the sums, squares added, in squared lattice steps."""
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """What each record's vector has subtracted from it: an exact sum is that of the plain vectors less n times this."""
+        return np.zeros(self.n_entries)
+
+    @abstractmethod
+    def own_parameters(self) -> dict[str, Any]:
+        """Fields that this mechanism adds, as plain data."""
+
+    @abstractmethod
+    def sum_units(self, source: Source) -> tuple[list[int], int]:
+        """Exact sums in lattice steps, and the number of records; confidential."""
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """The guarantee of everything that is released, for a person's records together. See the class."""
+        k, noise, size = self.contributions, self.noise, self.size_noise
+        if noise.kind == "laplace":
+            exact = Fraction(k * self.l1_units) * Fraction(noise.step) / Fraction(noise.scale)
+            exact += 0 if size is None else Fraction(k) / Fraction(size.scale)
+            return PointProfile(epsilon0=float_up(exact), delta0=0.0, neighbouring=self.neighbouring)
+        rho = 0.5 * k * k * self.l2_squared_units / noise.units**2
+        rho += 0.0 if size is None else 0.5 * k * k / size.scale**2
+        return ZeroConcentratedProfile(rho=rho * ROUND_UP, neighbouring=self.neighbouring)
+
+    @property
+    def zcdp(self) -> float:
+        """The rho of the whole release; epsilon^2/2 for Laplace noise."""
+        profile = self.profile
+        if isinstance(profile, ZeroConcentratedProfile):
+            return profile.rho
+        return 0.5 * profile.pure_epsilon**2 * ROUND_UP
+
+    def release(self, data: Any, *, entropy: Entropy | None = None) -> "NoisyStatistics":
+        """Read the data, add up, add noise. The only confidential numbers, the exact sums, are forgotten."""
+        with opened(data) as source:
+            sums, n = self.sum_units(source)
+        return self.add_noise(sums, n, entropy=entropy or SystemEntropy())
+
+    def add_noise(self, sums: list[int], n: int, *, entropy: Entropy) -> "NoisyStatistics":
+        """Noise on exact sums (in lattice steps) and, where it shall be published, on n."""
+        noise = self.noise.draw_units(len(sums), entropy=entropy)
+        values = np.array([float(Fraction(s + x) * Fraction(self.noise.step)) for s, x in zip(sums, noise, strict=True)])
+        if self.neighbouring == "replace-one":
+            return NoisyStatistics(mechanism=self, values=values, n=n)
+        noisy_n = None
+        if self.size_noise is not None:
+            [extra] = self.size_noise.draw_units(1, entropy=entropy)
+            noisy_n = float(Fraction(n * round(1.0 / self.size_noise.step) + extra) * Fraction(self.size_noise.step))
+        return NoisyStatistics(mechanism=self, values=values, noisy_n=noisy_n)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "neighbouring": self.neighbouring,
+            "noise": self.noise.to_json(),
+            "size_noise": None if self.size_noise is None else self.size_noise.to_json(),
+            "contributions": self.contributions,
+            **self.own_parameters(),
+        }
+
+    @staticmethod
+    def shared_parameters(data: dict[str, Any]) -> dict[str, Any]:
+        """Fields of this class from `parameters`."""
+        return {
+            "neighbouring": data["neighbouring"],
+            "noise": NoiseLaw.from_json(data["noise"]),
+            "size_noise": None if data["size_noise"] is None else NoiseLaw.from_json(data["size_noise"]),
+            "contributions": int(data["contributions"]),
+        }
+
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "StatisticMechanism":
+        """Inverse of `parameters`."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyStatistics:
+    """What was released: public numbers, and the mechanism that made them.
+
+    values[j] = (sum over records of t_j(record)) + noise, with t_j and the noise as `mechanism` says; t_j has
+    `mechanism.offsets[j]` subtracted. n is public under replace-one and None under add-remove, where `noisy_n` is the number
+    of records plus noise (it may be negative: that is legitimate), or None if it was not published.
+    """
+
+    mechanism: StatisticMechanism
+    values: NDArray[np.float64]
+    n: int | None = None
+    noisy_n: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (self.mechanism.n_entries,) or not np.all(np.isfinite(self.values)):
+            raise ModelError("the values do not fit the mechanism.", hint=f"{self.mechanism.n_entries} finite numbers")
+        public = self.mechanism.neighbouring == "replace-one"
+        if public != (self.n is not None) or (self.n is not None and self.n < 0):
+            raise ModelError("n is stated under replace-one neighbours, and only there.")
+        if (self.noisy_n is not None) != (self.mechanism.size_noise is not None):
+            raise ModelError("a noisy n is stated where the mechanism adds noise to n, and only there.")
+        if self.noisy_n is not None and not math.isfinite(self.noisy_n):
+            raise ModelError("the noisy n must be finite.")
+
+    @property
+    def model(self) -> str:
+        """regression, dirichlet, table, bernoulli, poisson or normal."""
+        return self.mechanism.model
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """Under which relation the guarantee holds."""
+        return self.mechanism.neighbouring
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """Noise of every entry of `values`."""
+        return self.mechanism.noise
+
+    @property
+    def size_noise(self) -> NoiseLaw | None:
+        """Noise of `noisy_n`."""
+        return self.mechanism.size_noise
+
+    def log_density(self, exact_sums: NDArray[np.float64]) -> float:
+        """Log probability of the released values if the exact sums (offsets subtracted) were these."""
+        return float(self.noise.log_density(self.values - exact_sums).sum())
+
+    def log_density_of_size(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log probability of what was said about n, for each possible n."""
+        n = np.asarray(n)
+        if self.n is not None:
+            return np.where(n == self.n, 0.0, -np.inf)
+        if self.noisy_n is None or self.size_noise is None:
+            return np.zeros(n.shape)
+        return self.size_noise.log_density(np.asarray(self.noisy_n - n, np.float64))
+
+
+@contextmanager
+def opened(data: Any) -> Iterator[Source]:
+    """A table, opened unless it is already."""
+    if isinstance(data, Source):
+        yield data
+        return
+    with open_table(data) as source:
+        yield source
+
+
+def float_up(value: Fraction) -> float:
+    """Smallest float that is at least the fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def add_units(batches: Iterable[NDArray[np.int64]]) -> list[int]:
+    """Exact column sums of batches whose own sums fit 64 bits."""
+    totals: list[int] = []
+    for batch in batches:
+        sums = [int(each) for each in batch.sum(axis=0)]
+        totals = sums if not totals else [a + b for a, b in zip(totals, sums, strict=True)]
+    return totals

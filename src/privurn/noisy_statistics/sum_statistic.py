@@ -1,0 +1,129 @@
+"""Noisy sums of one column of whole numbers: the sufficient statistic of a proportion and of a rate."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import DomainError, ModelError
+from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, with_least_noise
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.statistic import StatisticMechanism, add_units
+from privurn.tables import Source
+from privurn.tables.numeric import Missing, numeric_batches
+
+LARGEST_COUNT = 2**31
+
+S = TypeVar("S", bound="SumStatistic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumStatistic(StatisticMechanism):
+    """Sum over records of one whole number in 0, ..., `upper`, a public bound.
+
+    A value is rounded to the nearest whole number and clamped; what is no number counts as 0. A record added, removed or
+    replaced moves the sum by at most `upper`.
+    """
+
+    column: str
+    upper: int = 1
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.upper, bool) or not isinstance(self.upper, int) or not 1 <= self.upper <= LARGEST_COUNT:
+            raise DomainError(
+                "the largest count must be a whole number from 1 on.",
+                hint=f"A public number, chosen without looking at the data: --bounds {self.column}=0:20",
+            )
+        if self.noise.step not in (1.0, FINE_STEP):
+            raise ModelError("the noise must be on whole numbers, or on multiples of 1/1024.")
+        super().__post_init__()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def l1_units(self) -> int:
+        """`upper`, under either relation."""
+        return round(self.upper / self.noise.step)
+
+    @property
+    def l2_squared_units(self) -> int:
+        """One number moves."""
+        return self.l1_units**2
+
+    def record_units(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Each record's whole number, in lattice steps."""
+        whole = np.clip(np.rint(np.where(np.isnan(records), 0.0, records)), 0, self.upper).astype(np.int64)
+        return whole * round(1.0 / self.noise.step)
+
+    def sum_units(self, source: Source) -> tuple[list[int], int]:
+        """Added by batches."""
+        n = 0
+
+        def batches() -> Iterator[NDArray[np.int64]]:
+            nonlocal n
+            for records in numeric_batches(source, self.columns, missing=self.missing):
+                n += len(records)
+                yield self.record_units(records)
+
+        return add_units(batches()) or [0], n
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Column and bound."""
+        return {"column": self.column, "upper": self.upper, "missing": self.missing}
+
+    @classmethod
+    def from_parameters(cls: type[S], data: dict[str, Any]) -> S:
+        """Inverse of `parameters`."""
+        return cls(
+            **cls.shared_parameters(data),
+            column=str(data["column"]),
+            upper=int(data["upper"]),
+            missing=data["missing"],
+        )
+
+    @classmethod
+    def calibrated(cls: type[S], *, column: str, upper: int = 1, budget: Budget, missing: Missing = "error") -> S:
+        """The mechanism with the least noise for the budget."""
+
+        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> S:
+            return cls(
+                neighbouring=budget.neighbouring,
+                contributions=budget.contributions,
+                noise=noise,
+                size_noise=size_noise,
+                column=column,
+                upper=upper,
+                missing=missing,
+            )
+
+        return with_least_noise(make, budget=budget, step=FINE_STEP if budget.noise == "laplace" else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliStatistic(SumStatistic):
+    """Records that are 1 rather than 0."""
+
+    model: ClassVar[str] = "bernoulli"
+
+    def __post_init__(self) -> None:
+        if self.upper != 1:
+            raise DomainError("a yes-or-no column holds 0 and 1.", hint="Use the model poisson for larger counts")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonStatistic(SumStatistic):
+    """Counts, clamped to `upper`."""
+
+    model: ClassVar[str] = "poisson"

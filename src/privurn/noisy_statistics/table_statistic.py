@@ -1,0 +1,163 @@
+"""Noisy contingency tables: the counts of all cells of a public domain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, domain_from_json, label_text
+from privurn.errors import DomainError, ModelError
+from privurn.exact_numbers import decimal_text
+from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.statistic import MOST_ENTRIES, StatisticMechanism
+from privurn.privacy.histogram_calibration import smallest_scale
+from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
+from privurn.privacy.profile import PrivacyProfile
+from privurn.tables import Source, count_cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableStatistic(StatisticMechanism):
+    """Counts of the cells of a public `domain`, each with noise; the first column's values vary fastest.
+
+    A record added or removed moves one count by 1; a record replaced moves two. For one record to a person and no noisy n the
+    profile is the exact one of noisy counts (privacy.noisy_counts_accounting), otherwise that of the class.
+    """
+
+    domain: JointDomain
+    model: ClassVar[str] = "table"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, JointDomain):
+            raise DomainError("a table needs a domain for each of its columns.", hint="For example --categories sex=f,m")
+        if not 2 <= self.domain.size <= MOST_ENTRIES:
+            raise DomainError(f"a table has 2 to {MOST_ENTRIES:,} cells.", hint="Use fewer or more values")
+        if self.noise.step not in (1.0, FINE_STEP) or (self.noise.kind == "gaussian" and self.noise.step != 1.0):
+            raise ModelError("the noise must be on whole numbers, or Laplace on multiples of 1/1024.")
+        super().__post_init__()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the domain."""
+        return tuple(self.domain.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of each column, "other" and nulls included."""
+        return tuple(column.size for column in self.domain.columns.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """column=value, ... of each cell."""
+        labels = [""]
+        for name, column in self.domain.columns.items():
+            own = [f"{name}={label}" for label in column_labels(column)]
+            labels = [f"{first}, {second}" if first else second for second in own for first in labels]
+        return tuple(labels)
+
+    @property
+    def n_entries(self) -> int:
+        """Cells."""
+        return self.domain.size
+
+    @property
+    def l1_units(self) -> int:
+        """One count or two."""
+        return (1 if self.neighbouring == "add-remove" else 2) * round(1.0 / self.noise.step)
+
+    @property
+    def l2_squared_units(self) -> int:
+        """One count or two."""
+        return (1 if self.neighbouring == "add-remove" else 2) * round(1.0 / self.noise.step) ** 2
+
+    @property
+    def _noise_name(self) -> Noise:
+        if self.noise.kind == "gaussian":
+            return "discrete-gaussian"
+        return "laplace" if self.noise.step == FINE_STEP else "discrete-laplace"
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """See the class."""
+        if self.size_noise is not None or self.contributions > 1:
+            return super().profile
+        return NoisyCountsProfile(
+            cells=self.domain.size, noise=self._noise_name, scale=self.noise.scale, neighbouring=self.neighbouring
+        )
+
+    @property
+    def zcdp(self) -> float:
+        """The rho of the whole release."""
+        profile = self.profile
+        return profile.zcdp if isinstance(profile, NoisyCountsProfile) else super().zcdp
+
+    def sum_units(self, source: Source) -> tuple[list[int], int]:
+        """Counted in DuckDB, one number for each cell that occurs."""
+        counts = count_cells(source, self.domain, secret_size=self.neighbouring == "add-remove")
+        per_record = round(1.0 / self.noise.step)
+        return [int(each) * per_record for each in counts.dense(self.domain.size)], counts.n
+
+    def own_parameters(self) -> dict[str, Any]:
+        """The domain."""
+        return {"domain": self.domain.to_json()}
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "TableStatistic":
+        """Inverse of `parameters`."""
+        domain = domain_from_json(data["domain"])
+        if not isinstance(domain, JointDomain):
+            raise DomainError("a table needs a domain for each of its columns.")
+        return cls(**cls.shared_parameters(data), domain=domain)
+
+    @classmethod
+    def calibrated(cls, *, domain: JointDomain | Mapping[str, ColumnDomain], budget: Budget) -> "TableStatistic":
+        """The mechanism with the least noise for the budget.
+
+        >>> cells = {"smoker": Categories(["yes", "no"]), "ill": Categories(["yes", "no"])}
+        >>> TableStatistic.calibrated(domain=cells, budget=Budget(epsilon=0.5, noise="discrete-laplace")).noise.scale
+        2.0
+        """
+        joint = domain if isinstance(domain, JointDomain) else JointDomain(domain)
+
+        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "TableStatistic":
+            return cls(
+                neighbouring=budget.neighbouring,
+                contributions=budget.contributions,
+                noise=noise,
+                size_noise=size_noise,
+                domain=joint,
+            )
+
+        step = FINE_STEP if budget.noise == "laplace" else 1.0
+        made = with_least_noise(make, budget=budget, step=step)
+        if not budget.gaussian or not isinstance(made.profile, NoisyCountsProfile):
+            return made
+        promise = budget.guarantee
+        scale = smallest_scale(
+            cells=joint.size,
+            noise="discrete-gaussian",
+            epsilon=promise.epsilon,
+            delta=promise.delta,
+            neighbouring=budget.neighbouring,
+        )
+        return on_the_private_side(make(NoiseLaw(kind="gaussian", scale=scale, step=step), None), make=make, budget=budget)
+
+
+def column_labels(domain: ColumnDomain) -> list[str]:
+    """What each cell of a column is called."""
+    if isinstance(domain, Categories):
+        labels = [label_text(value) for value in domain.values]
+    elif isinstance(domain, Grid):
+        labels = [decimal_text(domain.bounds[0] + i * domain.spacing) for i in range(domain.n_values)]
+    elif isinstance(domain, Bins):
+        edges = [decimal_text(Fraction(edge)) for edge in domain.edges]
+        labels = [f"{low}..{high}" for low, high in pairwise(edges)]
+    else:
+        raise DomainError("a column's domain must be a grid, bins or categories.")
+    if domain.other_cell is not None:
+        labels.append("other")
+    if domain.null_cell is not None:
+        labels.append("null")
+    return labels

@@ -1,0 +1,58 @@
+"""Numeric columns of an opened table, in batches: what sums over records are made of."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import DomainError
+from privurn.tables.counting import NUMERIC, quoted
+from privurn.tables.sources import Source
+
+Missing = Literal["error", "unreadable"]
+"""What a missing value is: a breach of the declaration that there are none, or one more value that is no number (NaN)."""
+
+ROWS = 2**17
+"""Records of a batch."""
+
+
+def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing = "error") -> Iterator[NDArray[np.float64]]:
+    """Batches (records, columns) of numbers; what is no number is NaN, and is not complained about.
+
+    Nulls of columns declared to have none raise once all records have been read; so does a column of text.
+    """
+    if missing not in ("error", "unreadable"):
+        raise DomainError("missing must be 'error' or 'unreadable'.")
+    source.check_columns(list(columns))
+    for name in columns:
+        if name not in source.untyped and not source.types[name].startswith((*NUMERIC, "U", "BOOLEAN")):
+            raise _text(name)
+    cast = [f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in columns]
+    wanted = [f"coalesce({each}, 'nan'::DOUBLE) AS x{i}" for i, each in enumerate(cast)]
+    wanted += [f"({quoted(name)} IS NULL)::DOUBLE AS m{i}" for i, name in enumerate(columns)]
+    nulls, readable, rows = np.zeros(len(columns)), np.zeros(len(columns)), 0
+    for batch in source.connection.sql(f"SELECT {', '.join(wanted)} FROM t").to_arrow_reader(ROWS):
+        numbers = np.column_stack([_floats(batch.column(i)) for i in range(2 * len(columns))])
+        values, absent = numbers[:, : len(columns)], numbers[:, len(columns) :]
+        nulls += absent.sum(axis=0)
+        readable += (~np.isnan(values)).sum(axis=0)
+        rows += len(values)
+        yield values
+    for i, name in enumerate(columns):
+        if name in source.untyped and readable[i] == 0 and nulls[i] < rows:
+            raise _text(name)
+        if missing == "error" and nulls[i] > 0:
+            raise DomainError(
+                f"there are missing values in {name!r}, declared to have none.",
+                hint="Treat them as unreadable with missing='unreadable' (--missing unreadable)",
+            )
+
+
+def _text(name: str) -> DomainError:
+    return DomainError(f"column {name!r} is declared numeric but holds text.", hint="Name another column, or convert it first")
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    """A column of floats without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
+    return np.frombuffer(column.buffers()[1], np.float64)[column.offset : column.offset + len(column)]

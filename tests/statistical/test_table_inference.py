@@ -1,0 +1,185 @@
+"""Tables from prior to posterior: the whole sampler against the joint law, with bugs planted that must be found."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+import pytest
+from sampler_checks import same_law_p_value, sequential
+from scipy import stats
+
+from privurn.domain import Categories, JointDomain
+from privurn.noisy_statistics.fit import NotMixed
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.size import SizePrior
+from privurn.noisy_statistics.statistic import NoisyStatistics
+from privurn.noisy_statistics.table_inference import TableSampler, infer_table
+from privurn.noisy_statistics.table_statistic import TableStatistic
+from privurn.privacy.entropy import SeededEntropy, SystemEntropy
+from privurn.samplers.run import Schedule
+
+FALSE_ALARM = 1e-6
+DOMAIN = JointDomain({"a": Categories(["u", "v"])})
+PRIOR = np.array([0.6, 1.0, 2.0])
+
+CASES = {
+    "public": {"n": 12},
+    "secret": {"size_prior": SizePrior(upper=25)},
+    "noisy": {"size_prior": SizePrior(upper=25), "size_noise": NoiseLaw(kind="laplace", scale=2.0)},
+    "poisson": {"size_prior": SizePrior(kind="poisson", mean=9.0), "size_noise": NoiseLaw(kind="laplace", scale=2.0)},
+    "gaussian": {
+        "size_prior": SizePrior(lower=3, upper=25),
+        "kind": "gaussian",
+        "size_noise": NoiseLaw(kind="gaussian", scale=2.0),
+    },
+}
+
+
+def drawn_size(prior, rng):
+    if prior.kind == "poisson":
+        return int(rng.poisson(prior.mean))
+    return int(rng.integers(prior.lower, prior.upper + 1))
+
+
+def joint_draw(case, rng):
+    """Parameters, table and release from the model."""
+    n = case["n"] if "n" in case else drawn_size(case["size_prior"], rng)
+    counts = rng.multinomial(n, rng.dirichlet(PRIOR))
+    noise, size = NoiseLaw(kind=case.get("kind", "laplace"), scale=3.0), case.get("size_noise")
+    mechanism = TableStatistic(
+        neighbouring="replace-one" if "n" in case else "add-remove", noise=noise, size_noise=size, domain=DOMAIN
+    )
+    public = NoisyStatistics(
+        mechanism=mechanism,
+        values=(counts + noise.simulate_units(3, rng=rng)).astype(float),
+        n=case.get("n"),
+        noisy_n=None if size is None else float(n + size.simulate_units(1, rng=rng)[0]),
+    )
+    return counts.astype(np.int64), TableSampler(statistics=public, prior=PRIOR, size_prior=case.get("size_prior", SizePrior()))
+
+
+def pictures(counts, chain, shares):
+    """Numbers that a wrong sampler would change: of the table, of the release, and of both together."""
+    noisy, noisy_n = chain.statistics.values, chain.statistics.noisy_n or 0.0
+    n = counts.sum()
+    return [n, counts[0], counts[2], shares[0], counts[0] - noisy[0], n - noisy.sum(), n - noisy_n]
+
+
+def same_law(case, size, rng, *, planted=None, sweeps=3):
+    """P values: (table, release) from the joint law, and after some sweeps at the same release, from separate replicates."""
+    before, after = [], []
+    for _ in range(size):
+        counts, chain = joint_draw(case, rng)
+        before.append(pictures(counts, chain, rng.dirichlet(PRIOR + counts)))
+        counts, chain = joint_draw(case, rng)
+        if planted is not None:
+            object.__setattr__(chain, "table", planted(chain.table))
+        kept, _ = chain.advance({"counts": counts}, rng, sweeps=sweeps, thin=sweeps, warming=False)
+        after.append(pictures(kept["counts"][0], chain, kept["p"][0]))
+    return [same_law_p_value(a, b) for a, b in zip(np.transpose(before), np.transpose(after), strict=True)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sampler_keeps_the_joint_law(name):
+    rng = np.random.default_rng(11)
+    assert sequential(lambda size: same_law(CASES[name], size, rng), size=1000)
+
+
+PLANTED = {
+    "noise taken too small": ("secret", lambda table: table._replace(scale=1.8)),
+    "noise of n forgotten": ("noisy", lambda table: table._replace(size_kind=0)),
+    "constant of the Dirichlet-multinomial forgotten": ("secret", lambda table: table._replace(prior_total=1.0)),
+    "prior of n forgotten": ("poisson", lambda table: table._replace(poisson_mean=0.0)),
+    "another prior of the cells": ("public", lambda table: table._replace(prior=np.array([2.0, 1.0, 0.6]))),
+    "Laplace for Gaussian noise": ("gaussian", lambda table: table._replace(kind=1)),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bugs_are_found(bug):
+    name, planted = PLANTED[bug]
+    rng = np.random.default_rng(12)
+    assert not sequential(lambda size: same_law(CASES[name], size, rng, planted=planted, sweeps=10), size=1000)
+
+
+def test_start_does_not_matter():
+    """Chains from `start` and from the truth come to the same law: the public function's draws on one release."""
+    _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
+    found = infer_table(chain.statistics, prior=PRIOR, size_prior=chain.size_prior, schedule=Schedule(seed=5, draws=2000))
+    assert found.problems() == ()
+    other = infer_table(chain.statistics, prior=PRIOR, size_prior=chain.size_prior, schedule=Schedule(seed=6, draws=2000))
+    for one, two in zip(found.summary(["n", "p"]), other.summary(["n", "p"]), strict=True):
+        z = (one.mean - two.mean) / np.hypot(one.standard_error, two.standard_error)
+        assert abs(z) < stats.norm.isf(FALSE_ALARM / 8), one.name
+
+
+def test_without_noise_it_is_the_dirichlet_posterior():
+    """Noise of a hundredth of a record: the counts are known, and p has a known law."""
+    counts = np.array([300.0, 40.0, 2.0])
+    mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=0.01), domain=DOMAIN)
+    draws = infer_table(NoisyStatistics(mechanism=mechanism, values=counts), prior=PRIOR, schedule=Schedule(seed=1))
+    assert np.all(draws["n"] == 342)
+    exact = stats.dirichlet(PRIOR + counts)
+    for each, mean in zip(draws.summary(["p"]), exact.mean(), strict=True):
+        assert abs(each.mean - mean) < stats.norm.isf(FALSE_ALARM / 6) * each.standard_error
+    variance = draws.flat("p").var(axis=0) / exact.var()
+    spread = stats.norm.isf(FALSE_ALARM / 6) * 2.0 / np.sqrt(4000)  # kurtosis of these shares is below that of twice a normal
+    assert np.all(np.abs(variance - 1.0) < spread * 1.5)
+
+
+def test_length_is_chosen_and_failure_is_loud():
+    _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
+    found = infer_table(chain.statistics, seed=2)
+    assert found.attributes["length"] == "chosen"
+    assert found.problems() == ()
+    with pytest.warns(NotMixed, match="NOT mixed after 20 draws"):
+        infer_table(chain.statistics, schedule=Schedule(draws=20, seed=1))
+
+
+def test_cost_does_not_depend_on_n():
+    """The best of five runs each, side by side; a loop over records would be a million times slower."""
+    times = {}
+    for n in (10**3, 10**9):
+        mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=2.0), domain=DOMAIN)
+        public = NoisyStatistics(mechanism=mechanism, values=np.array([n / 2, n / 3, n / 6]).round())
+        chain = TableSampler(statistics=public, prior=PRIOR)
+        rng = np.random.default_rng(1)
+        state = chain.start(rng)
+        chain.advance(state, rng, sweeps=10, thin=1, warming=False)
+        best = np.inf
+        for _ in range(5):
+            start = perf_counter()
+            chain.advance(state, rng, sweeps=300, thin=1, warming=False)
+            best = min(best, perf_counter() - start)
+        times[n] = best
+    assert times[10**9] < 3 * times[10**3]
+
+
+def fits(noise, drawn):
+    """P value of a chi-square test against the lattice law."""
+    reach = int(6 * noise.units) + 1
+    points = np.arange(-reach, reach + 1)
+    expected = np.exp(noise.log_density(points * noise.step)) * len(drawn)
+    common = expected >= 20
+    observed = np.array([np.sum(drawn == point) for point in points[common]])
+    rest = len(drawn) - observed.sum()
+    return stats.chisquare([*observed, rest], [*expected[common], len(drawn) - expected[common].sum()]).pvalue
+
+
+@pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(4)])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_has_the_stated_law(kind, entropy):
+    noise = NoiseLaw(kind=kind, scale=0.5, step=0.25)
+    drawn = np.array(noise.draw_units(40_000, entropy=entropy))
+    assert fits(noise, drawn) > FALSE_ALARM
+    assert fits(replace(noise, scale=0.55), drawn) < FALSE_ALARM  # a tenth more noise would be noticed
+
+
+def test_fine_noise_in_floating_point():
+    """The seeded twin on a fine lattice rounds a continuous law: Kolmogorov and Smirnov cannot tell."""
+    rng = np.random.default_rng(8)
+    for kind, against in (("laplace", stats.laplace), ("gaussian", stats.norm)):
+        noise = NoiseLaw(kind=kind, scale=9.0, step=2.0**-40)
+        drawn = noise.simulate_units(50_000, rng=rng) * noise.step
+        assert stats.kstest(drawn, against(scale=9.0).cdf).pvalue > FALSE_ALARM
+        assert stats.kstest(drawn, against(scale=9.5).cdf).pvalue < FALSE_ALARM

@@ -1,0 +1,374 @@
+"""Statistics files: what is written is read back, what was edited is refused, what cannot be certified is said."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privurn.domain import Bins, Categories, Grid
+from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
+from privurn.noisy_statistics.calibrating import Budget
+from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+from privurn.noisy_statistics.file import is_statistics_file, read_statistics, release_statistics, verify_statistics
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.registry import statistic_from_parameters
+from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.noisy_statistics.size import SizePrior
+from privurn.noisy_statistics.statistic import NoisyStatistics
+from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.noisy_statistics.table_statistic import TableStatistic
+from privurn.privacy.entropy import SeededEntropy
+from privurn.privacy.ledger import Ledger
+
+SECRET = 8675309.25
+BUDGET = Budget(epsilon=1.0, epsilon_n=0.1)
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(1)
+    n = 500
+    columns = {
+        "age": rng.uniform(18, 90, n),
+        "pay": rng.gamma(4, 9000, n),
+        "ill": rng.integers(0, 2, n),
+        "visits": rng.poisson(3, n),
+        "sex": rng.choice(["f", "m"], n),
+    }
+    days = rng.dirichlet([2, 3, 4], n)
+    return pa.table({**columns, "sleep": days[:, 0], "work": days[:, 1], "rest": days[:, 2]})
+
+
+def mechanisms(budget):
+    whole = Budget(**{**vars(budget), "noise": "discrete-laplace"}) if budget.noise == "laplace" else budget
+    return [
+        RegressionStatistic.calibrated(
+            response="pay", covariates=["age"], bounds={"pay": (0, "2e5"), "age": (0, 120)}, budget=budget, squares="complement"
+        ),
+        NormalStatistic.calibrated(response="age", bounds=(0, 120), budget=budget),
+        DirichletStatistic.calibrated(parts=("sleep", "work", "rest"), floor=0.001, budget=budget),
+        BernoulliStatistic.calibrated(column="ill", budget=whole),
+        PoissonStatistic.calibrated(column="visits", upper=20, budget=whole),
+        TableStatistic.calibrated(
+            domain={"sex": Categories(["f", "m"]), "age": Bins([0, 40, 120]), "visits": Grid(0, 2, 1)}, budget=whole
+        ),
+    ]
+
+
+BUDGETS = [
+    BUDGET,
+    Budget(epsilon=0.3),
+    Budget(epsilon=0.7, neighbouring="replace-one", contributions=2),
+    Budget(epsilon=1.0, epsilon_n=0.5, delta=1e-6, noise="discrete-gaussian"),
+    Budget(epsilon=1.0, delta=1e-6, noise="discrete-gaussian", neighbouring="replace-one"),
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_written_read_and_verified(people, tmp_path, budget):
+    for mechanism in mechanisms(budget):
+        path = tmp_path / f"{mechanism.model}.json"
+        made = release_statistics(people, mechanism=mechanism, budget=budget).save(path)
+        assert is_statistics_file(path)
+        assert verify_statistics(path).reasons == ()
+        found = read_statistics(path)
+        assert np.array_equal(found.statistics.values, made.statistics.values)
+        assert (found.statistics.n, found.statistics.noisy_n) == (made.statistics.n, made.statistics.noisy_n)
+        assert found.statistics.mechanism.parameters() == mechanism.parameters()
+        assert found.certificate["neighbouring"] == budget.neighbouring
+        assert (found.statistics.n == 500) == (budget.neighbouring == "replace-one")
+        assert found.statistics.mechanism.profile.delta(budget.guarantee.epsilon) <= budget.delta
+
+
+def test_values_are_near_the_truth(people):
+    """At a large epsilon the released sums are the sums that the class describes, offsets and all."""
+    budget = Budget(epsilon=500.0, epsilon_n=50.0)
+    for mechanism in mechanisms(budget):
+        public = mechanism.release(people)
+        assert public.noisy_n == 500.0
+        if isinstance(mechanism, RegressionStatistic):
+            records = np.column_stack([people[name].to_numpy() for name in mechanism.columns])
+            low, high = np.array(mechanism.lower), np.array(mechanism.upper)
+            z = np.column_stack([np.ones(500), np.clip(2 * (records - low) / (high - low) - 1, -1, 1)])
+            exact = (z.T @ z)[np.triu_indices(z.shape[1])][1:] - 500 * mechanism.offsets
+        elif isinstance(mechanism, DirichletStatistic):
+            exact = [np.log(np.maximum(people[name].to_numpy(), 0.001)).sum() for name in mechanism.columns]
+        elif isinstance(mechanism, TableStatistic):
+            exact = np.zeros(len(mechanism.names))
+            sex, age, visits = (people[name].to_numpy() for name in mechanism.columns)
+            for s, a, v in zip(sex, age, visits, strict=True):
+                exact[{"f": 0, "m": 1}[s] + 3 * (int(a >= 40) + 2 * min(v, 2))] += 1
+        else:
+            exact = [np.minimum(people[mechanism.columns[0]].to_numpy(), mechanism.upper).sum()]
+        assert np.all(np.abs(public.values - exact) < 40 * mechanism.noise.scale + 1e-3), mechanism.name
+        assert public.log_density(np.asarray(exact, float)) > public.log_density(np.asarray(exact, float) + 10)
+
+
+@pytest.fixture
+def written(people, tmp_path):
+    path = tmp_path / "stats.json"
+    release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET).save(path)
+    return path
+
+
+EDITS = {
+    "a value": lambda d: d["statistics"]["values"].__setitem__(0, 0.0),
+    "the noisy n": lambda d: d["statistics"].__setitem__("noisy_n", 123.0),
+    "a public n": lambda d: d["statistics"].__setitem__("n", 500),
+    "an entry's name": lambda d: d["statistics"]["entries"].__setitem__(0, "other"),
+    "the model": lambda d: d["statistics"].__setitem__("model", "normal"),
+    "one value less": lambda d: d["statistics"]["values"].pop(),
+    "a word for a value": lambda d: d["statistics"]["values"].__setitem__(0, "many"),
+    "the scale": lambda d: d["certificate"]["mechanism"]["parameters"]["noise"].__setitem__("scale", 90.0),
+    "a bound": lambda d: d["certificate"]["mechanism"]["parameters"]["lower"].__setitem__(0, -1.0),
+    "the target": lambda d: d["certificate"]["target"].__setitem__("epsilon", 0.5),
+    "the relation": lambda d: d["certificate"].__setitem__("neighbouring", "replace-one"),
+    "the mechanism": lambda d: d["certificate"]["mechanism"].__setitem__("name", "noisy-other-statistics"),
+    "no mechanism": lambda d: d["certificate"].pop("mechanism"),
+    "no certificate": lambda d: d.pop("certificate"),
+    "no statistics": lambda d: d.pop("statistics"),
+    "no number": lambda d: d["statistics"].__setitem__("values", None),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_edited_files_are_refused(written, what):
+    data = json.loads(written.read_text())
+    EDITS[what](data)
+    written.write_text(json.dumps(data))
+    with pytest.raises((CertificateError, FormatError)):
+        read_statistics(written)
+    assert not verify_statistics(written).valid
+
+
+RESEALED = {
+    "the target": lambda c: c["target"].__setitem__("epsilon", 0.5),
+    "the achieved": lambda c: c["achieved"].__setitem__("epsilon", 0.5),
+    "the profile": lambda c: c["profile"][3].__setitem__("delta", 0.0),
+    "the words": lambda c: c["assumptions"].append("All is well."),
+    "the unit": lambda c: c["privacy_unit"].__setitem__("contributions", 2),
+    "the relation": lambda c: c.__setitem__("neighbouring", "replace-one"),
+    "the columns": lambda c: c["columns"].reverse(),
+    "the bounds": lambda c: c["domain"]["lower"].__setitem__(0, -5.0),
+    "the randomness": lambda c: c.__setitem__("randomness", "a coin"),
+    "not private": lambda c: c.__setitem__("private", False),
+    "n": lambda c: c.__setitem__("n", 500),
+    "the ledger": lambda c: c.__setitem__("ledger", {}),
+}
+
+
+@pytest.mark.parametrize("what", RESEALED)
+def test_sealed_lies_do_not_verify(written, what):
+    """A certificate sealed again after an edit is intact, and still wrong."""
+    from privurn.privacy.certificate import Certificate
+
+    data = json.loads(written.read_text())
+    fields = copy.deepcopy(data["certificate"])
+    RESEALED[what](fields)
+    data["certificate"] = dict(Certificate.seal(fields).data)
+    written.write_text(json.dumps(data))
+    found = verify_statistics(written)
+    assert not found.valid
+    assert all("edited" not in reason for reason in found.reasons)
+
+
+def test_files_that_are_none(tmp_path):
+    for name, text in {"a": "{", "b": "[]", "c": '{"schema": "other"}', "d": '{"a": 1, "a": 2}'}.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(FormatError):
+            read_statistics(tmp_path / name)
+        assert not is_statistics_file(tmp_path / name)
+    with pytest.raises(FormatError, match="no readable statistics"):
+        read_statistics(tmp_path / "absent")
+    assert not verify_statistics(tmp_path / "absent").valid
+
+
+def test_nothing_is_overwritten(people, written):
+    made = release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET)
+    before = written.read_bytes()
+    with pytest.raises(FormatError, match="exists"):
+        made.save(written)
+    assert written.read_bytes() == before
+    with pytest.raises(FormatError, match="no folder"):
+        made.save(written.parent / "absent" / "stats.json")
+
+
+def test_the_ledger_pays_first(people, tmp_path):
+    ledger = Ledger.create(tmp_path / "people.ledger", epsilon=2.0, neighbouring="add-remove")
+    release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, ledger=ledger).save(tmp_path / "s.json")
+    assert ledger.remaining()["epsilon"] == pytest.approx(0.9)
+    assert ledger.entries()[0].status == "released"
+    assert ledger.entries()[0].output == read_statistics(tmp_path / "s.json").certificate["output"]["sha256"]
+    with pytest.raises(BudgetExceeded):
+        release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, ledger=ledger)
+    rho = Ledger.create(tmp_path / "rho.ledger", rho=1.0, neighbouring="add-remove")
+    gaussian = BUDGETS[3]
+    release_statistics(people, mechanism=mechanisms(gaussian)[0], budget=gaussian, ledger=rho)
+    assert rho.remaining()["rho"] == pytest.approx(1.0 - mechanisms(gaussian)[0].zcdp)
+
+
+def test_seeded_statistics_say_so(people, tmp_path):
+    made = [
+        release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, entropy=SeededEntropy(seed))
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(made[0].statistics.values, made[1].statistics.values)
+    assert not np.array_equal(made[0].statistics.values, made[2].statistics.values)
+    made[0].save(tmp_path / "s.json")
+    assert verify_statistics(tmp_path / "s.json").reasons[0].startswith("the release was made with seeded")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epsilon_n": 0.0}, "epsilon_n must be positive"),
+        ({"epsilon_n": math.inf}, "epsilon_n must be positive"),
+        ({"epsilon_n": -1.0}, "epsilon_n must be positive"),
+        ({"epsilon_n": 0.1, "neighbouring": "replace-one"}, "is public"),
+        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"delta": 1e-6}, "Gaussian noise needs a positive delta"),
+        ({"noise": "discrete-gaussian"}, "Gaussian noise needs a positive delta"),
+        ({"noise": "uniform"}, "not known"),
+        ({"size_noise": "discrete-gaussian"}, "both Laplace or both Gaussian"),
+        ({"neighbouring": "sideways"}, "neighbouring relation"),
+        ({"contributions": 0}, "contributions"),
+    ],
+)
+def test_impossible_budgets(wrong, words):
+    with pytest.raises(ModelError, match=words):
+        Budget(**{"epsilon": 1.0, **wrong})
+
+
+def test_impossible_mechanisms():
+    def regression(**given):
+        return RegressionStatistic.calibrated(
+            **{"response": "y", "covariates": ["x"], "bounds": (0, 1), "budget": BUDGET, **given}
+        )
+
+    for given, words in [
+        ({"bounds": {"y": (0, 1)}}, "no public bounds for 'x'"),
+        ({"bounds": {"y": (0, 1), "x": (1, 0)}}, "bounds of 'x' are reversed"),
+        ({"bounds": {"y": (0, 1), "x": (0, 1), "z": (0, 1)}}, "'z', which is not used"),
+        ({"bounds": ("low", "high")}, "must be a finite number"),
+        ({"bounds": {"y": 3, "x": (0, 1)}}, "pairs of numbers"),
+        ({"covariates": ["x", "x"]}, "twice"),
+        ({"covariates": ["y"]}, "twice"),
+        ({"squares": "odd"}, "plain"),
+        ({"budget": Budget(epsilon=1, noise="discrete-laplace")}, "whole numbers"),
+    ]:
+        with pytest.raises(PrivurnError, match=words):
+            regression(**given)
+    with pytest.raises(DomainError, match="floor"):
+        DirichletStatistic.calibrated(parts=["a", "b"], floor=0.6, budget=BUDGET)
+    with pytest.raises(ModelError, match="two parts"):
+        DirichletStatistic.calibrated(parts=["a"], floor=0.1, budget=BUDGET)
+    with pytest.raises(DomainError, match="2 to"):
+        TableStatistic.calibrated(domain={"a": Grid(0, 10**7, 1)}, budget=BUDGET)
+    with pytest.raises(DomainError, match="holds 0 and 1"):
+        BernoulliStatistic.calibrated(column="a", upper=3, budget=BUDGET)
+    with pytest.raises(ModelError, match="power of two"):
+        NoiseLaw(kind="laplace", scale=1.0, step=0.3)
+    with pytest.raises(ModelError, match="too large"):
+        NoiseLaw(kind="laplace", scale=1e30, step=1.0)
+    with pytest.raises(ModelError, match="gets no noise"):
+        NormalStatistic(
+            neighbouring="replace-one",
+            noise=NoiseLaw(kind="laplace", scale=1.0, step=4.0**-20),
+            size_noise=NoiseLaw(kind="laplace", scale=1.0),
+            response="y",
+            lower=(0.0,),
+            upper=(1.0,),
+        )
+
+
+def test_values_that_do_not_fit_their_mechanism():
+    mechanism = NormalStatistic.calibrated(response="y", bounds=(0, 1), budget=BUDGET)
+    for values, n, noisy_n in [([1.0], None, 3.0), ([1.0, np.nan], None, 3.0), ([1.0, 2.0], 3, 3.0), ([1.0, 2.0], None, None)]:
+        with pytest.raises(ModelError):
+            NoisyStatistics(mechanism=mechanism, values=np.array(values), n=n, noisy_n=noisy_n)
+    assert NoisyStatistics(mechanism=mechanism, values=np.array([1.0, 2.0]), noisy_n=-7.0).noisy_n == -7.0  # legitimate
+
+
+def test_content_is_never_complained_about():
+    """NaN, infinities, text among numbers and empty tables give statistics, not messages, where n is secret."""
+    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET)
+    odd = pa.table({"v": pa.array([1.0, math.nan, math.inf, -math.inf, SECRET])})
+    assert mechanism.record_units(np.array([[math.nan], [math.inf], [-math.inf], [5.0]]))[:, 0].tolist() == [
+        0,
+        4**20,
+        -(4**20),
+        0,
+    ]
+    assert mechanism.release(odd).noisy_n is not None
+    assert mechanism.release(pa.table({"v": pa.array([], pa.float64())})).noisy_n is not None
+
+
+def test_broken_declarations_are_complained_about_without_content():
+    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET)
+    with pytest.raises(DomainError, match="missing values in 'v'") as caught:
+        mechanism.release(pa.table({"v": pa.array([SECRET, None])}))
+    assert "8675309" not in str(caught.value)
+    lenient = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET, missing="unreadable")
+    assert lenient.release(pa.table({"v": pa.array([SECRET, None])})).values.shape == (2,)
+    with pytest.raises(DomainError, match="holds text"):
+        mechanism.release(pa.table({"v": ["a", "b"]}))
+    with pytest.raises(DomainError, match="no column 'v'"):
+        mechanism.release(pa.table({"w": [1.0]}))
+    public = RegressionStatistic.calibrated(
+        response="v", covariates=["w", "x"], bounds=(0, 1), budget=Budget(epsilon=1, neighbouring="replace-one")
+    )
+    with pytest.raises(DomainError, match="fewer records than columns"):
+        public.release(pa.table({"v": [1.0], "w": [1.0], "x": [1.0]}))
+
+
+def test_batches_add_up(tmp_path):
+    """A table larger than one batch, as frame and as file, gives the sums of all its records."""
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 11, 300_000).astype(float)
+    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0))
+    exact = mechanism.record_units(values[:, None]).sum(axis=0) * mechanism.noise.step
+    (tmp_path / "v.csv").write_text("v\n" + "\n".join(str(each) for each in values) + "\n")
+    for data in (pa.table({"v": values}), str(tmp_path / "v.csv"), values):
+        own = (
+            mechanism
+            if not isinstance(data, np.ndarray)
+            else NormalStatistic.calibrated(response="value", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0))
+        )
+        public = own.release(data)
+        assert np.all(np.abs(public.values - exact) < 40 * own.noise.scale)
+        assert public.noisy_n == 300_000
+
+
+def test_unknown_mechanisms():
+    with pytest.raises(CertificateError, match="not known"):
+        statistic_from_parameters("noisy-nonsense-statistics", {})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "even"},
+        {"lower": -1},
+        {"lower": 5, "upper": 4},
+        {"kind": "poisson"},
+        {"mean": 3.0},
+        {"kind": "poisson", "mean": 0.0},
+    ],
+)
+def test_impossible_priors_of_n(wrong):
+    with pytest.raises(ModelError):
+        SizePrior(**wrong)
+
+
+def test_prior_of_n_is_what_it_says():
+    from scipy import stats
+
+    n = np.arange(0, 40)
+    poisson = SizePrior(kind="poisson", mean=7.0, lower=2, upper=30)
+    inside = (n >= 2) & (n <= 30)
+    assert np.allclose(poisson.log_mass(n)[inside], stats.poisson(7.0).logpmf(n[inside]))
+    assert np.all(np.isneginf(poisson.log_mass(n)[~inside]))
+    assert np.all(SizePrior().log_mass(n) == 0.0)
