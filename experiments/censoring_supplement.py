@@ -8,14 +8,13 @@ J. Hu, M. R. Williams and T. D. Savitsky, Mechanisms for global differential pri
 table has numbers, which stand beside ours. Posteriors are drawn by quadrature on a grid that closes in on the posterior:
 right for a simulation, not for a release, where the grid must be public. Nothing here is confidential.
 
-The supplement does not say how its weights were made. Weights 1 - (D_i - min D)/(max D - min D) reproduce its Weighted-e row;
-with them Censor_w censors a median of 61 records, not 425. Weights raised until all records have 0.95 of the largest weighted
-bound (levelled_weights; the authors call such a step re-weighting elsewhere) reproduce the Censor_w row, so those are used
-there. Its two factors of downscaling are not stated either: DOWNSCALE holds round ones that come close to its table.
+An unfitted reproduction of the whole table is impossible: the supplement holds the script, in which the weights are input,
+but neither how they are made nor the factors of its downscaling. NOTES, printed with the table, says what was fitted to it.
 """
 
 import argparse
 import json
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,28 @@ LEVELS = 4
 
 BOX = Beta(mean=(0.0, 1.0), precision=(0.1, 200.0), points=(31, 31), margin=1e-15)
 DOWNSCALE = {"Weighted-e": 0.92, "Censor_w": 0.8}
+SWEEP = (1.0, 0.95, 0.92, 0.9, 0.85, 0.8, 0.75, 0.7)
+"""Other factors of downscaling: how much of the table hangs on the two that were fitted."""
+
+PLAIN_CENSORING = "Censor_w, weights of Weighted"
+NOTES = {
+    "stated": "n, R, Beta(0.5, 3), the priors, epsilon, M = epsilon/2 and the censored likelihood (S2); the noise of PH (S1)",
+    "not stated": (
+        "how the weights are made (the script reads them as data: alpha), the factors of downscaling (S5), over which draws of "
+        "the parameters a record counts as censored, the number of those draws, and the bins of PH (S1: log n or sqrt n, say)"
+    ),
+    "chosen, with nothing to tune": (
+        "weights 1 - (D_i - min D)/(max D - min D), D_i the largest |log f| over all draws of the unweighted posterior: the "
+        "linear rule for weighted pseudo-posteriors. (The other one, weights proportional to 1/D_i, makes all weighted bounds "
+        "equal: none or all records would be truncated.) So no number in the row Weighted-e, nor in the figures for "
+        "Unweighted, Weighted, Weighted-e, Censor_uw and PH, was tuned to the paper's"
+    ),
+    "fitted": (
+        "the weights of Censor_w, raised until each record has 0.95 of the largest weighted bound, because the weights of "
+        f"Weighted censor too few (row {PLAIN_CENSORING}); and the factors of downscaling {DOWNSCALE}. So the other three rows "
+        "say that such weights and factors exist, not that they are the paper's"
+    ),
+}
 PUBLISHED = {  # min, Q1, median, mean, Q3, max, sd of the number of records out of 2000, at epsilon = 4
     "Weighted-e": (0, 130, 219, 195, 272, 364, 103.48),
     "Censor_w": (0, 404, 425, 408, 440, 549, 92.56),
@@ -51,6 +72,23 @@ LEGEND = {
     "Censor_uw": "M = epsilon/2: epsilon-DP for add/remove, 2 epsilon for replacement",
     "Censor_uw/4": "M = epsilon/4: epsilon-DP for replacement",
     "PH": "perturbed histogram, sqrt(n) bins: epsilon-DP for replacement",
+}
+PRIVACY = {
+    "Unweighted": "no privacy",
+    "Weighted": "aDP",
+    "Weighted-e": "aDP",
+    "Censor_w": "aDP; paper: DP",
+    "Censor_uw": "DP, add/remove",
+    "Censor_uw/4": "DP, replace",
+    "PH": "DP",
+}
+MEANING = {
+    "bound": "largest Lipschitz bound",
+    "15th": "15th percentile",
+    "90th": "90th percentile",
+    "median": "median",
+    "mean": "mean",
+    "max-ECDF": "max-ECDF distance",
 }
 UTILITIES = ("max-ECDF", "mean", "median", "15th", "90th")
 FIGURES = {  # figure: quantity, epsilons
@@ -76,6 +114,10 @@ class Run:
     bound: float
     at_threshold: int
     utilities: dict[str, float]
+
+
+SUFFIX = " times "
+"""Between a method and a factor of the sweep."""
 
 
 def posterior_draws(
@@ -165,7 +207,12 @@ def replicate(rng: np.random.Generator, *, draws: int) -> list[Run]:
         run("Censor_uw/4", epsilon, ones, clip=epsilon / 4.0)
         found = utilities(perturbed_histogram(data, epsilon, rng), data)
         runs.append(Run(method="PH", epsilon=epsilon, bound=half, at_threshold=0, utilities=found))
-    run("Censor_w, weights of Weighted", 4.0, linear, clip=2.0)
+    run(PLAIN_CENSORING, 4.0, linear, clip=2.0)
+    rng = rng.spawn(1)[0]  # what comes after leaves the numbers above as they are
+    for factor in SWEEP:
+        truncated = int((factor * linear * bounds > 2.0).sum())
+        runs.append(Run(method=f"Weighted-e{SUFFIX}{factor:g}", epsilon=4.0, bound=2.0, at_threshold=truncated, utilities={}))
+        run(f"Censor_w{SUFFIX}{factor:g}", 4.0, levelled * factor, clip=2.0)
     return runs
 
 
@@ -183,14 +230,26 @@ def selected(runs: list[Run], method: str, epsilon: float) -> list[Run]:
 def table(runs: list[Run]) -> dict[str, dict[str, Any]]:
     """Table S5.1 and one row more: our summaries beside the published ones."""
     rows: dict[str, dict[str, Any]] = {}
-    for method in (*PUBLISHED, "Censor_w, weights of Weighted"):
+    for method in (*PUBLISHED, PLAIN_CENSORING):
         counts = np.array([run.at_threshold for run in selected(runs, method, 4.0)], float)
         q = np.quantile(counts, (0.0, 0.25, 0.5, 0.75, 1.0))
         ours = [float(each) for each in (q[0], q[1], q[2], counts.mean(), q[3], q[4], counts.std(ddof=1))]
         published = PUBLISHED.get(method)
         inside = None if published is None else bool(published[1] <= ours[2] <= published[4])
-        rows[method] = {"ours": ours, "published": published, "median_in_published_quartiles": inside}
+        fitted = None if published is None else method != "Weighted-e"
+        rows[method] = {"ours": ours, "published": published, "median_in_published_quartiles": inside, "fitted": fitted}
     return rows
+
+
+def sweep(runs: list[Run]) -> dict[str, dict[str, float]]:
+    """Median number of truncated or censored records for other factors of downscaling."""
+    return {
+        name: {
+            f"{factor:g}": float(np.median([run.at_threshold for run in selected(runs, f"{name}{SUFFIX}{factor:g}", 4.0)]))
+            for factor in SWEEP
+        }
+        for name in DOWNSCALE
+    }
 
 
 def truth() -> dict[str, float]:
@@ -213,30 +272,52 @@ def panel(runs: list[Run], quantity: str, epsilon: float, *, downscaled: bool = 
 
 
 def draw_figures(runs: list[Run], folder: Path) -> None:
-    """One picture for each of the ten figures: a violin for each synthesizer, the truth dashed."""
+    """One picture for each of the ten figures: the paper's violins in blue, ours beside them in orange, the truth dashed."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     folder.mkdir(parents=True, exist_ok=True)
+    replicates = len(selected(runs, "Unweighted", 4.0))
     for number, (quantity, epsilons) in FIGURES.items():
         panels = [(f"epsilon = {e:g}", e, False) for e in epsilons]
         if number >= 7:
-            panels = [("epsilon = 4", 4.0, False), ("epsilon = 4, downscaled", 4.0, True)]
-        figure, axes = pyplot.subplots(len(panels), 1, figsize=(9, 3 * len(panels)), squeeze=False, layout="constrained")
+            panels = [("epsilon = 4, without downscaling", 4.0, False), ("epsilon = 4, with downscaling", 4.0, True)]
+        size = (9.5, 2.9 * len(panels) + 0.9)
+        figure, axes = pyplot.subplots(len(panels), 1, figsize=size, squeeze=False, sharey=True, layout="constrained")
+        own = ("Unweighted",) if number == 1 else ()
+        series = (*own, "Weighted", "Weighted-e", "Censor_w", *(() if number >= 7 else ("Censor_uw",)))
+        series += ("PH",) if 1 < number < 7 else ()
+        more = tuple(name for name in LEGEND if name not in series and not (number == 1 and name == "PH"))
         for axis, (title, epsilon, downscaled) in zip(axes[:, 0], panels, strict=True):
             values = panel(runs, quantity, epsilon, downscaled=downscaled)
-            axis.violinplot(list(values.values()), showmedians=True)
-            axis.set_xticks(range(1, len(values) + 1), list(values))
-            axis.axhline(epsilon / 2.0 if quantity == "bound" else truth()[quantity], linestyle="--", color="0.4")
-            axis.set_title(f"{title}: {'largest Lipschitz bound' if quantity == 'bound' else quantity}")
+            for place, name in enumerate((*series, *more), start=1):
+                colour = "#0072B2" if name in series else "#D55E00"
+                drawn = axis.violinplot([values[name]], positions=[place], showmedians=True)
+                for part in (*drawn["bodies"], drawn["cbars"], drawn["cmins"], drawn["cmaxes"], drawn["cmedians"]):
+                    part.set_color(colour)
+            names = [f"{name}\n({PRIVACY[name]})" for name in (*series, *more)]
+            axis.set_xticks(range(1, len(names) + 1), names, fontsize=9)
+            line = epsilon / 2.0 if quantity == "bound" else truth()[quantity]
+            axis.axhline(line, linestyle="--", linewidth=1.0, color="0.35", zorder=0)
+            axis.axvline(len(series) + 0.5, linewidth=0.8, color="0.75")
+            axis.set_title(title, fontsize=10)
+            axis.set_ylabel(MEANING[quantity])
+            axis.grid(axis="y", alpha=0.3)
+        dashed = "epsilon/2" if quantity == "bound" else "no distance" if quantity == "max-ECDF" else "the truth, Beta(0.5, 3)"
+        counted = "1 replicate" if replicates == 1 else f"R = {replicates} replicates"
+        figure.suptitle(
+            f"Supplement figure {number}: {MEANING[quantity]}, {counted}; dashed: {dashed}\n"
+            "blue: as in the paper; orange: not in the paper's figure",
+            fontsize=11,
+        )
         figure.savefig(folder / f"figure_{number}.png", dpi=120)
         pyplot.close(figure)
 
 
 def show(runs: list[Run]) -> None:
-    """Print the table and the figures' medians."""
+    """Print the table, what was fitted to it, and the figures' medians."""
     print("Table S5.1, epsilon = 4: records of 2000 with weight set to 0 (Weighted-e) or censored likelihood (Censor_w)")
     print(f"{'':38}{'min':>7}{'Q1':>7}{'median':>8}{'mean':>7}{'Q3':>7}{'max':>7}{'sd':>8}")
     for method, row in table(runs).items():
@@ -246,8 +327,21 @@ def show(runs: list[Run]) -> None:
                 print(f"{(method if whose == 'published' or row['published'] is None else ''):30}{whose:>9}{numbers}")
         if row["median_in_published_quartiles"] is not None:
             answer = "lies" if row["median_in_published_quartiles"] else "does not lie"
-            print(f"{'':30}our median {answer} between the published quartiles")
-    print(f"Downscaled by {DOWNSCALE}. The supplement states neither its weights nor these factors: see the module's text.\n")
+            kind = "fitted to it" if row["fitted"] else "not fitted"
+            print(f"{'':30}our median {answer} between the published quartiles ({kind})")
+        else:
+            print(f"{'':30}not fitted: what censoring does to the weights of Weighted")
+    print("An unfitted reproduction of the last three published rows is impossible: the supplement leaves out their inputs.")
+    for title, words in NOTES.items():
+        print(textwrap.fill(f"{title}: {words}.", width=128, subsequent_indent="    "))
+    print(
+        "Median number of records for other factors of downscaling (* between the published quartiles of the downscaled row):"
+    )
+    for name, medians in sweep(runs).items():
+        low, high = PUBLISHED[f"{name} downscaled"][1], PUBLISHED[f"{name} downscaled"][4]
+        marked = (f"{factor}: {median:.0f}{'*' if low <= median <= high else ''}" for factor, median in medians.items())
+        print(f"    {name:12}{'   '.join(marked)}")
+    print()
     true = truth()
     for epsilon in EPSILONS:
         print(f"epsilon = {epsilon:g}: median over replicates [5%, 95%]; the truth in the heading")
@@ -256,6 +350,7 @@ def show(runs: list[Run]) -> None:
         for method in LEGEND:
             parts = [panel(runs, name, epsilon)[method] for name in ("bound", *UTILITIES)]
             cells = [f"{np.median(x):.3f} [{np.quantile(x, 0.05):.3f}, {np.quantile(x, 0.95):.3f}]" for x in parts]
+            cells[0] = "-" if method == "PH" else cells[0]  # it has no likelihood
             print(f"{method:14}" + "".join(f"{cell:>{22 if i == 0 else 24}}" for i, cell in enumerate(cells)))
         print()
     for method, words in LEGEND.items():
@@ -285,7 +380,8 @@ def main() -> None:
             }
             for epsilon in EPSILONS
         }
-        print(json.dumps({"table": table(runs), "medians": medians, "truth": truth()}))
+        found = {"table": table(runs), "notes": NOTES, "sweep": sweep(runs), "medians": medians, "truth": truth()}
+        print(json.dumps(found))
     else:
         show(runs)
 

@@ -1,31 +1,27 @@
 """From what the custodian asked for to a mechanism that meets it, using public quantities only; or a refusal that helps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privurn.errors import CalibrationError, FormatError, ModelError
+from privurn.errors import FormatError, ModelError
 from privurn.exact_numbers import exact
+from privurn.mechanisms.alternatives import delta_for, listed, meets, other_ways, without
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.perturbed_histogram import Publish, calibrate_perturbed_histogram
+from privurn.mechanisms.perturbed_histogram import MOST_CELLS, Publish, calibrate_perturbed_histogram
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
 from privurn.mechanisms.posterior_sample import RECORDS, PosteriorSample, calibrate_posterior_sample
+from privurn.mechanisms.refusals import EXAMPLE_DELTA, insist
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
 from privurn.models import Model
 from privurn.planning import HistogramMechanism, UrnPlan, explain, explain_histogram, plan_default, plan_urn
-from privurn.privacy.add_remove import (
-    AddRemoveDirichletMultinomialProfile,
-    largest_records_add_remove,
-    smallest_alpha_add_remove,
-)
-from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
-from privurn.privacy.histogram_calibration import largest_smoothed_records
+from privurn.privacy.add_remove import smallest_alpha_add_remove
+from privurn.privacy.calibration import largest_records, round_up_to_rational
 from privurn.privacy.noisy_counts_accounting import STEPS, Noise
 from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
-from privurn.privacy.urn_accounting import Unlimited
 
 Urn = DirichletMultinomial | PitmanYor
 
@@ -46,6 +42,12 @@ OPTIONS = {
     "alpha": (*URNS, "posterior-sample"),
 }
 """Which mechanisms an option is for; given to another one it would be ignored in silence."""
+FLAGS = {name: "--smoothing" if name == "weight" else f"--{name}" for name in OPTIONS if name != "reference"}
+EXAMPLE_RECORDS = 1000
+SECRET_WAYS = {
+    "auto": "the Dirichlet-multinomial urn on a public domain, with a number of records",
+    "perturbed-histogram": "records from noisy counts on a public domain, with a number of them",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +77,7 @@ class Request:
             raise FormatError(f"the mechanism {self.mechanism!r} is not known.", hint=", ".join(known))
         if self.secret_size and (self.mechanism not in SECRET_SIZE or (self.n_records is None and self.needs_records)):
             raise ModelError(
-                "with add/remove neighbours the number of confidential records is secret.",
-                hint="Use a public domain with mechanism='auto', and say how many records to release (n_records, --records)",
+                "with add/remove neighbours the number of confidential records is secret.", hint=listed(self._secret_ways())
             )
         self._check_options()
         if self.n_records is not None and int(self.n_records) != self.n_records:
@@ -107,6 +108,22 @@ class Request:
             raise ModelError(
                 f"a posterior sample needs at least {RECORDS:,} urn draws.", hint="Leave the number of records out"
             )
+
+    def _secret_ways(self) -> Iterator[str]:
+        """What to type on a public domain: nothing may fall back on n."""
+        records = "" if self.n_records is not None else f" --records {EXAMPLE_RECORDS}"
+        if self.mechanism in SECRET_SIZE:
+            yield f"say how many records to release (n_records):{records}"
+        for name, words in SECRET_WAYS.items():
+            if self.mechanism not in ("auto", name):
+                yield f"{words}: --mechanism {name}{records}{without(self.given)}"
+        yield "the number of confidential records public: --neighbouring replace-one"
+        yield f"cell probabilities: --mechanism posterior-sample{without([*self.given, '--records'])}"
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options on the command line that only some mechanisms know, as far as they were given."""
+        return tuple(flag for name, flag in FLAGS.items() if getattr(self, name) is not None)
 
     @property
     def needs_records(self) -> bool:
@@ -143,19 +160,39 @@ def unit_profile(profile: PrivacyProfile, guarantee: Guarantee) -> PrivacyProfil
 
 def choose_mechanism(*, n: int, cells: int | None, request: Request) -> tuple[Mechanism, tuple[str, ...]]:
     """The mechanism for n records on `cells` public cells (None: open labels) and remarks on the choice."""
-    if request.mechanism in SPECIALISED:
-        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint="List the categories beforehand")
+    if request.mechanism in SPECIALISED or (cells is None and not request.open_domain):
+        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint=listed(_open_label_ways(n, request)))
     if request.mechanism in HISTOGRAMS:
         return choose_histogram(n=n, cells=cells, request=request)
     return choose_urn(n=n, cells=cells, request=request)
 
 
+def _open_label_ways(n: int, request: Request) -> Iterator[str]:
+    """What labels that nobody listed can be released with."""
+    wanted, leave = request.guarantee, [*request.given, *(["--discount"] if request.discount else [])]
+    delta = "" if wanted.delta > 0.0 else f" --delta {EXAMPLE_DELTA}"
+    yield f"labels named by noisy counts, the rare ones as other: --mechanism auto{delta}{without(request.given)}"
+    for name, discount in (("dirichlet-process", Fraction(0)), ("pitman-yor", Fraction(1, 2))):
+        one = PitmanYor(n=n, records=1, strength=max(request.strength, Fraction(1)), discount=discount)
+        more = "" if meets(one.profile, wanted) else f" --delta {delta_for(one.profile, wanted)}"
+        typed = f"--mechanism {name} --records 1{more} --strength {one.strength}"
+        if discount:
+            yield f"a record of the Pitman-Yor urn: {typed} --discount 0.5{without(request.given)}"
+        else:
+            yield f"a record of the Dirichlet-process urn: {typed}{without(leave)}"
+
+
 def choose_histogram(*, n: int, cells: int | None, request: Request) -> tuple[HistogramMechanism, tuple[str, ...]]:
     """A histogram release or posterior sample: calibrated, or with the parameter asked for if that meets the guarantee."""
     if cells is None:
-        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint="List the categories beforehand")
+        raise ModelError(f"the {request.mechanism} mechanism needs a public domain.", hint=listed(_open_label_ways(n, request)))
     chosen: HistogramMechanism
     if request.mechanism == "perturbed-histogram":
+        if cells > MOST_CELLS:
+            raise ModelError(
+                f"a perturbed histogram adds noise to every cell, and at most {MOST_CELLS:,} are supported.",
+                hint=listed(other_ways(but=request.mechanism, leave=request.given)),
+            )
         chosen = calibrate_perturbed_histogram(
             n=n,
             cells=cells,
@@ -172,7 +209,7 @@ def choose_histogram(*, n: int, cells: int | None, request: Request) -> tuple[Hi
             chosen = calibrate_smoothed_histogram(n=n, cells=cells, guarantee=request.guarantee, records=request.n_records)
     else:
         chosen = _posterior_sample(n, cells, request)
-    _insist_histogram(chosen, request.guarantee)
+    insist(chosen, request.guarantee, given=request.given)
     return chosen, explain_histogram(chosen, guarantee=request.guarantee)
 
 
@@ -193,16 +230,14 @@ def choose_urn(*, n: int, cells: int | None, request: Request) -> tuple[Urn, tup
         base = FreshLabels() if cells is None else FiniteBase(cells=cells, weights=request.base_weights)
         chosen, remarks = _open_domain_urn(n, request, base), ()
     elif cells is None:
-        raise ModelError(
-            "the Dirichlet-multinomial urn needs a public domain.", hint="List the categories, or use mechanism='auto'"
-        )
+        raise ModelError("the Dirichlet-multinomial urn needs a public domain.", hint=listed(_open_label_ways(n, request)))
     elif request.alpha is not None:
         records = request.n_records if request.n_records is not None else n
         chosen, remarks = DirichletMultinomial(n=n, cells=cells, alpha=request.alpha, records=records), ()
     else:
         plan = plan_records(n=n, cells=cells, guarantee=request.guarantee, n_records=request.n_records)
         chosen, remarks = urn_of(plan), explain(plan, guarantee=request.guarantee)
-    _insist(chosen, request.guarantee)
+    insist(chosen, request.guarantee, given=request.given)
     return chosen, remarks
 
 
@@ -250,83 +285,3 @@ def _open_domain_urn(n: int, request: Request, base: FreshLabels | FiniteBase) -
     single = request.guarantee.per_record()
     most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
     return replace(urn, records=max(1, int(most)))
-
-
-def _insist_histogram(chosen: HistogramMechanism, wanted: Guarantee) -> None:
-    """Refuse a weight or an alpha that does not meet the guarantee, with the three nearest things that do."""
-    single = wanted.per_record()
-    if chosen.profile.delta(single.epsilon) <= single.delta:
-        return
-    got = unit_profile(chosen.profile, wanted)
-    pair = {"epsilon": single.epsilon, "delta": single.delta}
-    nearest = f"epsilon = {got.epsilon(wanted.delta):.4g} at this delta"
-    if isinstance(chosen, SmoothedHistogram):
-        most = largest_smoothed_records(n=chosen.n, bins=chosen.cells, weight=chosen.profile.weight, **pair)
-        least = calibrate_smoothed_histogram(n=chosen.n, cells=chosen.cells, guarantee=wanted, records=chosen.records).weight
-        raise CalibrationError(
-            f"{chosen.records:,} records from the histogram with this smoothing would cost more than the guarantee.",
-            alternatives=(
-                f"at most {most:,} records with this smoothing (--records {most})",
-                f"a weight of at least {float(least):.6g} for these {chosen.records:,} records (or leave --smoothing out)",
-                nearest,
-            ),
-        )
-    if isinstance(chosen, PosteriorSample):
-        least = calibrate_posterior_sample(
-            n=chosen.n, cells=chosen.cells, guarantee=wanted, records=chosen.records, draws=chosen.draws
-        ).urn.prior_total
-        raise CalibrationError(
-            f"{chosen.draws:,} posterior sample(s) with this alpha would cost more than the guarantee.",
-            alternatives=(
-                f"alpha of at least {float(least / chosen.cells):.5g} in every cell (or leave --alpha out)",
-                f"delta = {got.delta(wanted.epsilon):.3g} at this epsilon",
-                nearest,
-            ),
-        )
-    raise CalibrationError("the noise does not meet the guarantee.", alternatives=(nearest,))
-
-
-def _insist(urn: Urn, wanted: Guarantee) -> None:
-    """Refuse an urn that does not meet the guarantee, with the three nearest things that do."""
-    single = wanted.per_record()
-    if urn.profile.delta(single.epsilon) <= single.delta:
-        return
-    most = _most_records(urn, single)
-    fewer = f"at most {most:,} records at the same guarantee (--records {most})"
-    if most == 0:
-        one = unit_profile(replace(urn, records=1).profile, wanted).delta(wanted.epsilon)
-        fewer = f"one single record, with a delta of at least {one:.3g}"
-    got = unit_profile(urn.profile, wanted)
-    if isinstance(urn, DirichletMultinomial):
-        raise CalibrationError(
-            f"{urn.records:,} records with this alpha would cost more than the guarantee.",
-            alternatives=(
-                fewer,
-                f"alpha of at least {_least_alpha(urn, single):.5g} in every cell for these {urn.records:,} records "
-                "(or leave --alpha out)",
-                f"epsilon = {got.epsilon(wanted.delta):.4g} for these records and this alpha",
-            ),
-        )
-    raise CalibrationError(
-        f"{urn.records:,} records from the {urn.name} urn need a larger delta: with that probability it copies a record that "
-        "nobody shares.",
-        alternatives=(
-            fewer,
-            f"delta of at least {got.delta(wanted.epsilon):.3g} for these {urn.records:,} records",
-            "a public grid or list of categories with mechanism='auto': then any number of records at this guarantee",
-        ),
-    )
-
-
-def _most_records(urn: Urn, single: Guarantee) -> int | Unlimited:
-    profile, pair = urn.profile, {"epsilon": single.epsilon, "delta": single.delta}
-    if isinstance(profile, AddRemoveDirichletMultinomialProfile):
-        return largest_records_add_remove(cells=profile.cells, alpha=profile.alpha, prior_total=profile.prior_total, **pair)
-    return largest_records(profile, **pair)
-
-
-def _least_alpha(urn: DirichletMultinomial, single: Guarantee) -> float:
-    pair = {"epsilon": single.epsilon, "delta": single.delta}
-    if urn.n is None:
-        return smallest_alpha_add_remove(cells=urn.cells, records=urn.records, **pair)
-    return smallest_alpha(n=urn.n, cells=urn.cells, records=urn.records, **pair)

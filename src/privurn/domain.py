@@ -17,6 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -341,9 +342,13 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
         "open-labels": OpenLabels,
     }
     kind = data.get("kind")
+    if kind is not None and kind != "joint" and str(kind) not in builders:
+        raise FormatError(f"the kind of domain {str(kind)!r} is not known.", hint=f"Known: {', '.join(builders)}, joint")
     try:
         if kind == "joint":
             return JointDomain({name: domain_from_json(each) for name, each in fields["columns"].items()})  # type: ignore[misc]
+        if str(kind) in builders:
+            check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")
         return builders[str(kind)](**fields)
     except (KeyError, TypeError, AttributeError):
         raise FormatError(
@@ -351,6 +356,16 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
             hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint (columns); "
             "each but the last two also takes outside and nulls",
         ) from None
+
+
+def check_keys(given: Mapping[str, Any], *, known: Sequence[str], what: str) -> None:
+    """Name the keys of a description that mean nothing, most likely mistyped. Descriptions are public."""
+    unknown = [str(key) for key in given if key not in known]
+    if unknown:
+        keys = ", ".join(map(repr, unknown))
+        raise FormatError(
+            f"the {what} has no {'entry' if len(unknown) == 1 else 'entries'} {keys}.", hint=f"Known: kind, {', '.join(known)}"
+        )
 
 
 def domain_from_file(path: str | Path) -> AnyDomain:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privurn.errors import CalibrationError
+from privurn.errors import CalibrationError, DomainError
 from privurn.mechanisms.dirichlet_multinomial import effective_sample_size
 from privurn.mechanisms.label_discovery import calibrate_discovery
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS, PerturbedHistogram, calibrate_perturbed_histogram
@@ -128,14 +128,14 @@ def explain(chosen: UrnPlan, *, guarantee: Guarantee) -> tuple[str, ...]:
         return ()
     remarks = [
         f"The prior that the guarantee needs weighs {chosen.prior_weight:.0%} of the released distribution; "
-        f"{chosen.records:,} records are worth about {chosen.effective_sample_size:,.0f} plain ones out of {chosen.n:,}."
+        f"{_are_worth(chosen.records)} about {_about(chosen.effective_sample_size)} plain ones out of {chosen.n:,}."
     ]
     half = -(-chosen.cells // 2)
     if half >= 2:
         coarser = plan_urn(n=chosen.n, cells=half, guarantee=guarantee, records=chosen.records)
         remarks.append(
             f"With {half:,} cells in place of {chosen.cells:,} the prior would weigh {coarser.prior_weight:.0%} and as many "
-            f"records would be worth about {coarser.effective_sample_size:,.0f}."
+            f"records would be worth about {_about(coarser.effective_sample_size)}."
         )
     comfortable = largest_comfortable_domain(n=chosen.n, guarantee=guarantee)
     if 2 <= comfortable < chosen.cells:
@@ -170,6 +170,12 @@ def explain_histogram(chosen: HistogramMechanism, *, guarantee: Guarantee) -> tu
     return tuple(remarks)
 
 
+def _are_worth(records: int | Unlimited) -> str:
+    if records == UNLIMITED:
+        return "unlimited records are worth"
+    return "1 record is worth" if records == 1 else f"{records:,} records are worth"
+
+
 def _about(number: float) -> str:
     return f"{number:,.0f}" if number >= 10.0 else f"{number:.2g}"
 
@@ -195,7 +201,8 @@ def _explain_smoothing(chosen: SmoothedHistogram, guarantee: Guarantee) -> list[
         best = _argmax(worth, chosen.records)
         if best < chosen.records and worth(best) > 1.1 * chosen.effective_sample_size:
             remarks.append(
-                f"{best:,} records need less of it and would be worth about {_about(worth(best))} (--records {best})."
+                f"{'1 record needs' if best == 1 else f'{best:,} records need'} less of it and would be worth about "
+                f"{_about(worth(best))} (--records {best})."
             )
     return remarks
 
@@ -214,6 +221,8 @@ class Option:
 
 def options(*, n: int, cells: int | None, guarantee: Guarantee, strength: float = 1.0, discount: float = 0.5) -> list[Option]:
     """Every way this project can release n records under the guarantee; `cells` is None for open labels."""
+    if n == 1:
+        raise DomainError("of one record nothing can be released: nothing can hide it.", hint="Plan for at least two records")
     found: list[Option] = []
     if cells is not None:
         plans: dict[str, UrnPlan] = {}

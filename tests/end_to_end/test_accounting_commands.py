@@ -124,7 +124,7 @@ def test_profile_as_a_trade_off(privurn_command, here_command, folder, tmp_path)
     [
         (["edited"], 1, "does not verify"),
         (["seeded"], 1, "not private"),
-        (["a", "nowhere"], 1, "no readable certificate"),
+        (["a", "nowhere"], 2, "no certificate"),
         (["a", "a"], 2, "twice"),
         (["a", "--epsilon", 0], 2, "epsilon"),
         (["a", "--plot", "picture.gif"], 2, ".png"),

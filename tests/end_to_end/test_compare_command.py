@@ -85,6 +85,23 @@ def test_chosen_mechanisms_records_and_pictures(run, folder):
         assert (folder / picture).read_bytes()[:4] == b"\x89PNG"
 
 
+def test_a_model_by_name_or_file(run, folder):
+    (folder / "curve.yaml").write_text("kind: normal\nmean: [0, 200000]\ndeviation: [1000, 200000]\npoints: [60, 30]\n")
+    words = ["--mechanism", "pseudo-posterior", "--mechanism", "smoothed-histogram", "--runs", "3"]
+    done = run(*DEMO, *words, "--model", "curve.yaml", "--asymptotic")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("no certificate") >= 8  # four rows, four sentences
+    assert "pseudo-posterior did best" in done.stdout or "smoothed-histogram did best" in done.stdout
+    for wrong, message in (
+        (["--asymptotic"], "needs a model"),
+        (["--model", "nonsense"], "neither known nor a readable file"),
+        (["--mechanism", "pseudo-posterior"], "--model"),
+    ):
+        failed = run(*DEMO, *wrong)
+        assert failed.returncode == 2
+        assert message in failed.stderr
+
+
 def test_several_columns(run, folder):
     rows = [f"{i * 7 % 60},{'fm'[i % 3 == 0]}" for i in range(400)]
     (folder / "people.csv").write_text("age,sex\n" + "\n".join(rows) + "\n")

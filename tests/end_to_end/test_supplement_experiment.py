@@ -29,6 +29,10 @@ def test_truncated_and_censored_records(found):
     assert table["Censor_w"]["median_in_published_quartiles"]
     for method in ("Weighted-e", "Censor_w"):
         assert table[f"{method} downscaled"]["ours"][3] < table[method]["ours"][3]
+    assert [row["fitted"] for row in table.values()] == [False, True, True, True, None]
+    assert set(found["notes"]) == {"stated", "not stated", "chosen, with nothing to tune", "fitted"}
+    for factors in found["sweep"].values():  # less weight, fewer records at the threshold
+        assert list(factors.values()) == sorted(factors.values(), reverse=True)
     plain = table["Censor_w, weights of Weighted"]
     assert plain["ours"][2] < 250 < table["Censor_w"]["published"][1]  # why the levelled weights are used
 
@@ -49,7 +53,17 @@ def test_bounds_and_utilities(found):
 
 def test_printed_table_and_figures(tmp_path):
     text = run("--quick", "--replicates", "3", "--figures", str(tmp_path / "figures"))
-    for words in ("Table S5.1", "425", "219", "M = epsilon/4", "published quartiles", "90th (0.386)"):
+    for words in (
+        "Table S5.1",
+        "425",
+        "219",
+        "M = epsilon/4",
+        "published quartiles (not fitted)",
+        "published quartiles (fitted to it)",
+        "An unfitted reproduction of the last three published rows is impossible",
+        "not stated: how the weights are made",
+        "90th (0.386)",
+    ):
         assert words in text
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"figure_{i}.png" for i in range(1, 11)}
 

@@ -12,15 +12,16 @@ from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
+from privurn.models import Beta, Normal
 from privurn.privacy.profile import Guarantee
 from privurn.tables import count_cells, open_table
 from privurn.utility import distances
-from privurn.utility.candidates import candidates
+from privurn.utility.candidates import ASYMPTOTIC, NO_CERTIFICATE, candidates
 from privurn.utility.comparison import coarser_grid, compare, compare_counts
 from privurn.utility.parallel import run_tasks
 from privurn.utility.pictures import density_overlays, error_boxes
 from privurn.utility.samples import Sample
-from privurn.utility.simulation import coarsened, refined, simulated_release
+from privurn.utility.simulation import coarsened, refined, shared_law, simulated_release
 from privurn.utility.yardsticks import yardstick
 
 FALSE_ALARM = 1e-6
@@ -71,7 +72,7 @@ def test_what_cannot_be_had_is_refused_with_a_reason():
     found = compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-multinomial", "dirichlet-process"])
     assert {each.name for each in found.results} == {"dirichlet-multinomial", "dirichlet-multinomial, 11 cells"}
     assert [each.name for each in found.refused] == ["dirichlet-process"]
-    assert "delta of at least" in found.refused[0].reason
+    assert "a larger delta: --delta " in found.refused[0].reason
     assert any(sentence.startswith("dirichlet-process cannot be used") for sentence in found.words)
     with pytest.raises(CalibrationError, match="no mechanism"):
         compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-process"])
@@ -304,6 +305,100 @@ def test_progress_counts_releases():
     compared(mechanisms=["smoothed-histogram"], runs=12, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (24, 24)  # the plain sample counts too
     assert seen == sorted(seen)
+
+
+# -- models of the column
+
+CURVE = Normal(mean=(0, 100), deviation=(1, 100), points=(40, 20))
+REFERENCE = Normal(mean=(20, 40), deviation=(10, 30), points=(3, 3))
+
+
+def test_a_model_adds_the_pseudo_posterior_as_a_release_would_make_it():
+    found = compared(model=CURVE, reference=REFERENCE, mechanisms=["pseudo-posterior"])
+    assert {each.name for each in found.results} == {"pseudo-posterior", "pseudo-posterior, reference"}
+    assert not found.uncertified
+    assert "the model" in found.best.reason  # a normal curve on gamma rows
+    given = {"n": 4000, "cells": 51, "guarantee": LARGE_DELTA, "domain": GRID}
+    able, _ = candidates(**given, model=CURVE, names=["pseudo-posterior"])
+    assert [each.name for each in able] == ["pseudo-posterior"]
+    assert able[0].mechanism.profile.delta(LARGE_DELTA.epsilon) <= LARGE_DELTA.delta
+    everything = compared(model=CURVE, runs=4, seed=5)
+    alone = compared(model=CURVE, runs=4, seed=5, mechanisms=["pseudo-posterior"], processes=2)
+    same = next(each for each in everything.results if each.name == "pseudo-posterior")
+    assert np.array_equal(alone.best.errors, same.errors)
+
+
+def test_the_shared_law_changes_nothing():
+    mechanism = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, domain=GRID, model=CURVE, names=["pseudo-posterior"])[0][
+        0
+    ].mechanism
+    law = shared_law(mechanism, COUNTS)
+    with_law, without = (
+        simulated_release(mechanism, COUNTS, cells=51, rng=np.random.default_rng(4), law=each) for each in (law, None)
+    )
+    assert np.array_equal(with_law, without)
+    assert shared_law(candidates(n=4000, cells=51, guarantee=LARGE_DELTA)[0][0].mechanism, COUNTS) is None
+
+
+def test_what_is_only_asymptotic_is_marked_and_never_best():
+    """At this guarantee the unweighted posterior is nearer than anything private: it must not win."""
+    rows = np.clip(np.round(np.random.default_rng(1).normal(50, 12, 300)), 0, 100)
+    found = compare(
+        rows,
+        domain=Grid(0, 100, 2),
+        epsilon=0.02,
+        mechanisms=["smoothed-histogram", "pseudo-posterior"],
+        model=CURVE,
+        asymptotic=True,
+        runs=5,
+        processes=1,
+    )
+    assert {each.name for each in found.uncertified} == set(ASYMPTOTIC)
+    assert {each.name for each in found.results} == {"smoothed-histogram", "pseudo-posterior"}
+    unweighted = next(each for each in found.uncertified if each.name.endswith("unweighted"))
+    assert unweighted.medians[0] < found.best.medians[0]
+    assert found.best in found.results
+    assert "unweighted" not in found.words[0]
+    told = [sentence for sentence in found.words if sentence.startswith("asymptotic")]
+    assert len(told) == 4
+    assert all(NO_CERTIFICATE in each and "not ranked" in each for each in told)
+    data = found.to_confidential()
+    assert [each["mechanism"] for each in data["uncertified"]] == [each.name for each in found.uncertified]
+    assert all(each["certificate"] == NO_CERTIFICATE for each in data["uncertified"])
+    assert not any("asymptotic" in each["mechanism"] for each in data["results"])
+    titles = [panel.get_title() for panel in density_overlays(found).axes]
+    labels = [label.get_text() for label in error_boxes(found).axes[0].get_yticklabels()]
+    for shown in (titles, labels):
+        assert sum(NO_CERTIFICATE in each for each in shown) == 4
+        assert all(NO_CERTIFICATE in each for each in shown if "asymptotic" in each)
+
+
+def test_asymptotic_ways_are_asked_for():
+    with pytest.raises(ModelError, match="needs a model"):
+        compared(asymptotic=True)
+    with pytest.raises(ModelError, match="needs a model"):
+        compared(reference=REFERENCE)
+    for names in (["pseudo-posterior"], ["pseudo-posterior, reference"], ["asymptotic pseudo-posterior"]):
+        with pytest.raises(ModelError, match="more than its name"):
+            compared(mechanisms=names)
+    one = compared(
+        model=CURVE,
+        asymptotic=True,
+        runs=2,
+        mechanisms=["smoothed-histogram", "asymptotic pseudo-posterior, weighted-e"],
+    )
+    assert [each.name for each in one.uncertified] == ["asymptotic pseudo-posterior, weighted-e"]
+    with pytest.raises(CalibrationError, match="no mechanism meets"):  # nothing without a certificate meets a guarantee
+        compared(model=CURVE, asymptotic=True, runs=2, mechanisms=["asymptotic pseudo-posterior"])
+
+
+def test_a_model_that_does_not_fit_is_refused_in_words():
+    found = compared(model=Beta(points=(10, 10)), runs=2)  # rows from 0 to 100
+    assert [each.name for each in found.refused] == ["pseudo-posterior"]
+    assert "beta" in found.refused[0].reason
+    two = np.zeros(9, [("a", float), ("b", float)])
+    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=2, model=CURVE)
+    assert "pseudo-posterior" in [each.name for each in joint.refused]
 
 
 # -- pictures

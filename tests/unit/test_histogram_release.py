@@ -278,8 +278,8 @@ def test_alternatives_are_true():
     with pytest.raises(CalibrationError) as caught:
         privurn.release(PAY, domain=GRID, column="pay", mechanism="smoothed-histogram", weight=0.01, **PAIR)
     fewer, more, _ = caught.value.alternatives
-    records = int(fewer.partition("--records ")[2].rstrip(")"))
-    weight = more.split()[5]
+    records = int(fewer.partition("--records ")[2])
+    weight = more.partition("--smoothing ")[2]
     for extra in ({"weight": 0.01, "n_records": records}, {"weight": weight}):
         assert privurn.release(PAY, domain=GRID, column="pay", mechanism="smoothed-histogram", **PAIR, **extra)
     with pytest.raises(CalibrationError):
@@ -289,7 +289,7 @@ def test_alternatives_are_true():
     with pytest.raises(CalibrationError) as caught:
         privurn.release(PAY, domain=GRID, column="pay", mechanism="posterior-sample", alpha=3, **PAIR)
     assert len(caught.value.alternatives) == 3
-    alpha = caught.value.alternatives[0].split()[4]
+    alpha = caught.value.alternatives[0].partition("--alpha ")[2]
     assert privurn.release(PAY, domain=GRID, column="pay", mechanism="posterior-sample", alpha=alpha, **PAIR)
 
 

@@ -59,7 +59,7 @@ def test_several_columns_are_not_one():
     two = np.column_stack([SHARES, SHARES])
     domain = {"column_0": UNIT, "column_1": UNIT}
     for options in ({"mechanism": "pseudo-posterior", "model": Normal(mean=(0, 1), deviation=(0.1, 1))},):
-        with pytest.raises(ModelError, match="one column"):
+        with pytest.raises(DomainError, match="one column"):
             privurn.release(two, domain=domain, **PURE, **options)
 
 

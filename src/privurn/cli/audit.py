@@ -1,14 +1,16 @@
 """`privurn audit`: attack a mechanism from outside, and say what that proves."""
 
 import math
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import print_json, print_table, print_text, stages
-from privurn.cli.parsing import whole_number
+from privurn.cli.console import note, print_json, print_table, print_text, stages
+from privurn.cli.parsing import check_release, whole_number
 from privurn.cli.release import Json
 from privurn.errors import CertificateError, FormatError
 
@@ -73,10 +75,11 @@ def audit(
     if samples is not None:
         options["samples"] = whole_number(samples)
     with stages(quiet=json) as stage:
-        options["progress"] = lambda done, wanted: stage(f"Drawing {done:,} of {wanted:,} outputs")
+        options["progress"] = _progress(stage, str(certificate or function or mechanism), quiet=json)
         if certificate is not None:
             if epsilon is not None or delta != 0.0:
                 raise FormatError("a certificate makes its own claim.", hint="Leave --epsilon and --delta out")
+            check_release(certificate)
             try:
                 what, result = str(certificate), audit_certificate(certificate, seed=seed, **options)
             except CertificateError as error:  # exit code 1 is kept for a conviction
@@ -106,6 +109,24 @@ def audit(
         _report(what, result)
     if result.convicted:
         raise typer.Exit(1)
+
+
+def _progress(stage: Callable[[str], None], what: str, *, quiet: bool) -> Callable[[int, int], None]:
+    """Names the stage on a terminal; where that cannot be seen, one line says what runs and about how long."""
+    start, calls = time.perf_counter(), 0
+
+    def progress(done: int, wanted: int) -> None:
+        nonlocal start, calls
+        calls += 1
+        stage(f"Drawing {done:,} of {wanted:,} outputs")
+        if calls == 1:  # the first outputs include what is compiled and computed once
+            start = time.perf_counter()
+        if calls == 2 and not quiet and not sys.stderr.isatty():
+            seconds = (time.perf_counter() - start) / max(1, done // 2) * wanted
+            about = "about a minute or less" if seconds < 30.0 else f"some {math.ceil(seconds / 60.0):,} min"
+            note(f"auditing {what}: {wanted:,} outputs on made-up neighbouring tables, {about}; fewer with --samples")
+
+    return progress
 
 
 def _mechanism(

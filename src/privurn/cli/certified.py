@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privurn.cli.parsing import check_release
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class CertifiedRelease:
 
 def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
     """Read, check and rebuild each release named; the data files are not needed."""
+    for path in paths:
+        check_release(path)
     found = [_certified_release(path) for path in paths]
     if len({each.certificate["sha256"] for each in found}) < len(found):
         raise FormatError("the same certificate was named twice.", hint="A release that is published twice costs once")
@@ -48,8 +51,8 @@ def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
 
 
 def _certified_release(path: Path) -> CertifiedRelease:
+    from privurn.certifying import rebuild
     from privurn.choosing import unit_profile
-    from privurn.mechanisms.registry import mechanism_from_parameters
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee
     from privurn.verification import check_certificate
@@ -64,7 +67,7 @@ def _certified_release(path: Path) -> CertifiedRelease:
         neighbouring=certificate["neighbouring"],
         contributions=certificate["privacy_unit"]["contributions"],
     )
-    mechanism = mechanism_from_parameters(certificate["mechanism"]["name"], certificate["mechanism"]["parameters"])
+    mechanism = rebuild(certificate["mechanism"]["name"], certificate["mechanism"]["parameters"])
     return CertifiedRelease(
         name=str(path.parent if path.name == "certificate.json" else path),
         certificate=certificate,

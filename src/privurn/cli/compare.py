@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text
-from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.parsing import parse_domain, parse_model, whole_number
 from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
 from privurn.errors import FormatError
 
@@ -21,6 +21,8 @@ EXAMPLES = """Examples:
 privurn compare pay.csv --column pay --grid 0:200000:1000 --epsilon 1 --delta 1e-6
 
 privurn compare pay.csv --column pay --grid 0:200000:1000 --epsilon 1 --delta 1e-6 --runs 400 --plot pay --json
+
+privurn compare shares.csv --column share --grid 0:1:0.01 --epsilon 4 --model beta --asymptotic
 
 privurn compare visits.parquet --column region --categories north,south,east,west --epsilon 0.5
 
@@ -49,6 +51,13 @@ def compare(
     records: Annotated[
         str | None, typer.Option("--records", help="How many records each releases. Default: what each chooses by itself.")
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Adds the pseudo-posterior: beta, bernoulli, or a YAML/JSON file with kind and bounds.")
+    ] = None,
+    asymptotic: Annotated[
+        bool,
+        typer.Option("--asymptotic", help="With --model: show pseudo-posteriors that are not differentially private as well."),
+    ] = False,
     runs: Annotated[str, typer.Option("--runs", help="Simulated releases of each mechanism.")] = "100",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulation; the same seed gives the same numbers.")] = 0,
     processes: Annotated[
@@ -78,6 +87,7 @@ def compare(
     )
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
+    given_model = None if model is None else parse_model(model)
     with _progress(quiet=json) as progress:
         found = make_comparison(
             file,
@@ -87,6 +97,8 @@ def compare(
             delta=delta,
             mechanisms=mechanism,
             n_records=None if records is None else whole_number(records),
+            model=given_model,
+            asymptotic=asymptotic,
             runs=whole_number(runs),
             seed=seed,
             processes=processes,
@@ -132,12 +144,15 @@ def _draw(found: "Comparison", prefix: str) -> list[str]:
 
 
 def _report(found: "Comparison") -> None:
+    from privurn.utility.candidates import NO_CERTIFICATE
+
     guarantee = found.guarantee
     title = (
         f"CONFIDENTIAL: {found.n:,} records, {found.cells:,} cells, epsilon = {guarantee.epsilon:g}, "
         f"delta = {guarantee.delta:g}; errors: median of {found.runs:,} runs ± half the interquartile range"
     )
     rows = [_row(each) for each in found.results]
+    rows += [_row(each, name=f"{each.name}\n({NO_CERTIFICATE})") for each in found.uncertified]
     rows.append(_row(found.plain, name=f"{found.plain.name}\n(not private)"))
     print_table(title, ("mechanism", "releases", *(metric.title for metric in found.metrics)), rows)
     for sentence in found.words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privurn.errors import FormatError
@@ -122,10 +123,18 @@ def parse_neighbouring(text: str) -> Neighbouring:
     raise FormatError(f"the neighbouring relation {text!r} is not known.", hint="replace-one or add-remove")
 
 
+def check_release(path: Path) -> None:
+    """A folder of a release, or its certificate: what is not there is input that cannot be used, whoever asks for it."""
+    if not (path / "certificate.json" if path.is_dir() else path).is_file():
+        raise FormatError(
+            f"there is no certificate at {str(path)!r}.",
+            hint="Name a folder that privurn release made, or its certificate.json",
+        )
+
+
 def parse_model(text: str) -> Model:
-    """A model by its name, where its defaults do, or from a file."""
+    """A model by its name, where its defaults do, as {kind: ..., ...}, or from a file."""
     import json
-    from pathlib import Path
 
     import yaml
 
@@ -134,7 +143,7 @@ def parse_model(text: str) -> Model:
     if text in MODELS:
         return model_from_json({"kind": text})
     try:
-        content = Path(text).read_text(encoding="utf-8")
+        content = text if text.startswith("{") else Path(text).read_text(encoding="utf-8")
         data = json.loads(content) if text.endswith(".json") else yaml.safe_load(content)
     except (OSError, ValueError, yaml.YAMLError):
         raise FormatError(f"the model {text!r} is neither known nor a readable file.", hint=", ".join(MODELS)) from None

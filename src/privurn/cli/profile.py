@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
-from privurn.cli.console import print_json, print_table, print_text
+from privurn.cli.console import note, print_json, print_table, print_text
 from privurn.cli.release import Json
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ privurn profile out --trade-off --plot trade-off.svg"""
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RATES = (0.01, 0.05, 0.1, 0.25, 0.5)
 LEVEL = 0.05
+AS_CERTIFIED, TAMPERED = "as certified", "not as certified"
 
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf.")]
 
@@ -50,7 +51,15 @@ def profile(
     if plot is not None:
         check_suffix(plot)
     found = certified_releases(releases)
-    answers = [_trade_off(each) if trade_off else _profile(each, epsilon) for each in found]
+    answers = [
+        {**(_trade_off(each) if trade_off else _profile(each, epsilon)), "data_file": _data_file(path, each)}
+        for path, each in zip(releases, found, strict=True)
+    ]
+    for answer in answers:
+        if answer["data_file"] == TAMPERED:
+            note(
+                f"warning: {answer['release']}: the data file is not the one certified; the profile is the certificate's alone."
+            )
     if plot is not None:
         save(_picture(found, trade_off=trade_off), plot)
     if json:
@@ -60,6 +69,16 @@ def profile(
         _print(answer)
     if plot is not None:
         print_text(f"Picture: {plot}")
+
+
+def _data_file(path: Path, release: CertifiedRelease) -> str:
+    """Whether the data beside the certificate are those that it is about; they need not be there."""
+    from privurn.verification import verify
+
+    folder = path if path.is_dir() else path.parent
+    if not (folder / str(release.certificate["output"]["file"])).is_file():
+        return "not there"
+    return AS_CERTIFIED if verify(path).valid else TAMPERED
 
 
 def _profile(release: CertifiedRelease, epsilons: list[float] | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from privurn.cli.console import note, print_json, print_text
+from privurn.cli.parsing import check_release
 from privurn.cli.release import Json
 
 EXAMPLES = """Examples:
@@ -47,6 +48,7 @@ def report(
     """
     from privurn.reporting import report as write_report
 
+    check_release(folder)
     path = write_report(folder, data=data, output=output)
     if data is not None:
         note(WARNING)

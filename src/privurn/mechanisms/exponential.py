@@ -5,6 +5,7 @@ law can neither be factorised nor enumerated the mechanism refuses. Proof: docs/
 """
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms import exponential_sampling as sampling
+from privurn.mechanisms.alternatives import OTHER_WAYS, first_three, other_ways
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
 from privurn.mechanisms.exponential_simulation import simulated_counts
 from privurn.mechanisms.histogram_sampling import check_sizes
 from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.perturbed_histogram import MOST_CELLS as PERTURBED_CELLS
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.noise_accounting import ExponentialMechanismProfile
 from privurn.privacy.profile import Guarantee, check_epsilon
@@ -113,19 +116,29 @@ class ExponentialHistogram(Mechanism):
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact: the law is that of the weights computed, whose distance from the ideal one is part of the guarantee."""
+        return next(self.draw_many(counts, size=1, entropy=entropy))
+
+    def draw_many(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator[Drawn]:
+        """`size` releases from one computation of the weights."""
         self.check(counts)
-        out = np.repeat(np.arange(self.cells), self.histogram(counts, entropy=entropy))
-        entropy.shuffle(out)
-        return Drawn(out)
+        choose = self._chooser(counts)
+        for _ in range(size):
+            out = np.repeat(np.arange(self.cells), choose(entropy))
+            entropy.shuffle(out)
+            yield Drawn(out)
 
     def histogram(self, counts: CountTable, *, entropy: Entropy) -> list[int]:
         """The chosen histogram: how many released records each cell gets."""
-        confidential = counts.dense(self.cells).tolist()
+        return self._chooser(counts)(entropy)
+
+    def _chooser(self, counts: CountTable) -> Callable[[Entropy], list[int]]:
+        """Draws of the histogram, with the weights computed beforehand."""
+        confidential, sizes = counts.dense(self.cells).tolist(), {"cells": self.cells, "records": self.records}
         if self._loss.route == "candidates":
-            index = sampling.choose(self.candidate_weights(confidential), entropy=entropy)
-            return sampling.candidate(index, cells=self.cells, records=self.records)
+            weights = self.candidate_weights(confidential)
+            return lambda entropy: sampling.candidate(sampling.choose(weights, entropy=entropy), **sizes)
         law = self.sequential_weights(confidential)
-        return sampling.draw_sequentially(law, cells=self.cells, records=self.records, entropy=entropy)
+        return lambda entropy: sampling.draw_sequentially(law, **sizes, entropy=entropy)
 
     def sequential_weights(self, confidential: list[int]) -> sampling.SequentialWeights:
         """Weights of one cell after the other, for a loss that factorises."""
@@ -212,20 +225,27 @@ def most_records(*, loss: LossName, cells: int) -> int:
 
 def _unaffordable(*, loss: LossName, cells: int, records: int) -> CalibrationError:
     """What can be had instead; nothing here depends on the data."""
-    alternatives = []
-    if most := most_records(loss=loss, cells=cells):
-        alternatives.append(f"at most {most:,} records with the loss {loss!r}")
-    alternatives += [
-        f"the loss {other!r} with these {records:,} records"
-        for other in LOSSES
-        if affordable(loss=other, cells=cells, records=records)
-    ]
-    alternatives.append("fewer cells: a coarser grid, larger bins or fewer categories")
     return CalibrationError(
         f"{records:,} records on {cells:,} cells are too many for an exact draw with the loss {loss!r}, "
         "and an approximate draw would have no guarantee.",
-        alternatives=tuple(alternatives),
+        alternatives=first_three(_affordable_ways(loss=loss, cells=cells, records=records)),
     )
+
+
+def _affordable_ways(*, loss: LossName, cells: int, records: int) -> Iterator[str]:
+    if most := most_records(loss=loss, cells=cells):
+        yield f"at most {most:,} records with the loss {loss!r}: --records {most}"
+    others: tuple[LossName, ...] = ("l2-squared", "hellinger-squared", "l1")  # w1 wants cells with distances
+    for other in sorted(others, key=lambda name: (not name.startswith(loss), name != "l1")):  # its own square, or l1
+        if other != loss and affordable(loss=other, cells=cells, records=records):
+            yield f"the loss {other!r} with these {records:,} records: --loss {other}"
+            break
+    else:
+        fits = 0 if loss == "l1" else most_records(loss="l1", cells=cells)
+        if fits > most:
+            yield f"at most {fits:,} records with the loss 'l1': --loss l1 --records {fits}"
+    names = [name for name in OTHER_WAYS if name != "perturbed-histogram" or cells <= PERTURBED_CELLS]
+    yield from other_ways(but="exponential", leave=["--loss"], names=names)
 
 
 def calibrate_exponential(

@@ -25,18 +25,30 @@ def choose_points(
     prior: NDArray[np.int64], scores: NDArray[np.int64], *, unit: Fraction, size: int, entropy: Entropy
 ) -> NDArray[np.int64]:
     """`size` independent candidates. The prior must be positive, with a total below 2^32."""
-    gaps = scores.max() - scores
-    floats = np.exp(-gaps * float(unit) * (1.0 - SLACK)) * (1.0 + SLACK)
-    bounds = np.floor(floats * 2.0**PROPOSAL_BITS).astype(np.int64) + 1
-    ends = np.cumsum(prior * bounds)
-    out = np.empty(size, np.int64)
-    for i in range(size):
-        while True:
-            j = int(np.searchsorted(ends, entropy.below(int(ends[-1])), side="right"))
-            if accepts(unit * int(gaps[j]), bound=Fraction(int(bounds[j]), 2**PROPOSAL_BITS), entropy=entropy):
-                out[i] = j
-                break
-    return out
+    return PointChoice(prior, scores, unit=unit).draw(size, entropy=entropy)
+
+
+class PointChoice:
+    """The law of `choose_points` for one set of scores. Confidential."""
+
+    def __init__(self, prior: NDArray[np.int64], scores: NDArray[np.int64], *, unit: Fraction) -> None:
+        self._unit = unit
+        self._gaps = scores.max() - scores
+        floats = np.exp(-self._gaps * float(unit) * (1.0 - SLACK)) * (1.0 + SLACK)
+        self._bounds = np.floor(floats * 2.0**PROPOSAL_BITS).astype(np.int64) + 1
+        self._ends = np.cumsum(prior * self._bounds)
+
+    def draw(self, size: int, *, entropy: Entropy) -> NDArray[np.int64]:
+        """Numbers of independent candidates, exactly."""
+        out = np.empty(size, np.int64)
+        for i in range(size):
+            while True:
+                j = int(np.searchsorted(self._ends, entropy.below(int(self._ends[-1])), side="right"))
+                bound = Fraction(int(self._bounds[j]), 2**PROPOSAL_BITS)
+                if accepts(self._unit * int(self._gaps[j]), bound=bound, entropy=entropy):
+                    out[i] = j
+                    break
+        return out
 
 
 def accepts(exponent: Fraction, *, bound: Fraction, entropy: Entropy) -> bool:

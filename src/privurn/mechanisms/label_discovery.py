@@ -64,9 +64,9 @@ def calibrate_discovery(*, epsilon: float, delta: float) -> LabelDiscovery:
         raise CalibrationError(
             "open labels cannot be released with delta = 0: naming a rare label always has some chance.",
             alternatives=(
-                "give a positive delta, for example --delta 1e-6",
-                "list the categories beforehand (--categories), which needs no delta",
-                "map the labels to a public list yourself and release that",
+                "a positive delta: --delta 1e-6",
+                "a smaller one, at which a label needs a few more records to be named: --delta 1e-9",
+                "a public list of the labels, which needs no delta: --categories LIST (leave --open-labels out)",
             ),
         )
     scale = 2.0 / epsilon

@@ -1,6 +1,7 @@
 """What every release mechanism is: public parameters, a profile, and a way to turn counts into released cells."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,14 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(self, counts: CountTable, *, entropy: Entropy) -> "Drawn":
         """Apply the mechanism once."""
+
+    def draw_many(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator["Drawn"]:
+        """`size` independent releases of the same table, word for word what as many calls of `draw` give.
+
+        For audits. A mechanism that computes much from the table before it draws does so once here.
+        """
+        for _ in range(size):
+            yield self.draw(counts, entropy=entropy)
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

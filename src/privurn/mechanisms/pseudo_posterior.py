@@ -9,6 +9,7 @@ voids the argument; here a weight is a public function of its own record. The ot
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.domain import ColumnDomain, domain_from_json
-from privurn.errors import ModelError
-from privurn.mechanisms.grid_choice import choose_points
+from privurn.errors import DomainError, ModelError
+from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
@@ -86,7 +87,7 @@ class PseudoPosterior(Mechanism):
         if self.reference is not None and self.reference.kind != self.model.kind:
             raise ModelError("the reference must be a model of the same kind.")
         if self.cells * self.model.size > MOST_TERMS:
-            raise ModelError("cells times grid points are too many.", hint="Use a coarser domain or fewer points")
+            raise DomainError("cells times grid points are too many.", hint="Use a coarser domain or fewer points")
         if self.n is not None and self.n > MOST_RECORDS:
             raise ModelError(f"at most {MOST_RECORDS:,} records are supported.")
 
@@ -146,35 +147,51 @@ class PseudoPosterior(Mechanism):
                 total += counts.counts[part] @ terms.astype(np.int64)
         return total
 
+    def choice(self, counts: CountTable) -> PointChoice:
+        """The exact law of a parameter's number. Confidential."""
+        self.check(counts)
+        return PointChoice(self.model.prior(), self.scores(counts), unit=Fraction(self.threshold) / STEPS)
+
     def draw_parameters(self, counts: CountTable, *, entropy: Entropy) -> NDArray[np.int64]:
         """Numbers of the drawn grid points: these are what is paid for, and may be published."""
-        self.check(counts)
-        unit = Fraction(self.threshold) / STEPS
-        return choose_points(self.model.prior(), self.scores(counts), unit=unit, size=self.draws, entropy=entropy)
+        return self.choice(counts).draw(self.draws, entropy=entropy)
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Parameters from the grid, exactly, then records from the model."""
-        points = self.draw_parameters(counts, entropy=entropy)
-        parameters, edges = self.model.grid()[points], inner_edges(self.domain)
-        shares = [self.records // self.draws + (i < self.records % self.draws) for i in range(self.draws)]
-        parts = [
-            sample_cells(
-                cell_weights(self.model, each, edges),
-                values=np.arange(self.cells),
-                cells=self.cells,
-                smoothing=Fraction(0),
-                size=share,
-                entropy=entropy,
-            )
-            for each, share in zip(parameters, shares, strict=True)
-        ]
-        return Drawn(np.concatenate(parts))
+        return next(self.draw_many(counts, size=1, entropy=entropy))
 
-    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
+    def draw_many(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator[Drawn]:
+        """`size` releases from one computation of the scores."""
+        choice, grid, edges = self.choice(counts), self.model.grid(), inner_edges(self.domain)
+        shares = [self.records // self.draws + (i < self.records % self.draws) for i in range(self.draws)]
+        for _ in range(size):
+            parameters = grid[choice.draw(self.draws, entropy=entropy)]
+            parts = [
+                sample_cells(
+                    cell_weights(self.model, each, edges),
+                    values=np.arange(self.cells),
+                    cells=self.cells,
+                    smoothing=Fraction(0),
+                    size=share,
+                    entropy=entropy,
+                )
+                for each, share in zip(parameters, shares, strict=True)
+            ]
+            yield Drawn(np.concatenate(parts))
+
+    def law(self, counts: CountTable) -> Floats:
+        """Probability of each grid point, in floating point: for simulation only. Confidential."""
         scores = self.scores(counts)
         law = self.model.prior() * np.exp((scores - scores.max()) * (self.threshold / STEPS))
-        points = rng.choice(len(law), size=self.draws, p=law / law.sum())
+        return np.asarray(law / law.sum())
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator, law: Floats | None = None) -> NDArray[np.int64]:
+        """Floating-point twin for simulation, never for a release: how often each cell is drawn.
+
+        `law` is what `law` gives for the same counts: one for many simulated releases.
+        """
+        law = self.law(counts) if law is None else law
+        points = rng.choice(len(law), size=self.draws, p=law)
         share, edges = rng.multinomial(self.records, np.full(self.draws, 1.0 / self.draws)), inner_edges(self.domain)
         out = np.zeros(self.cells, np.int64)
         for point, size in zip(points, share, strict=True):

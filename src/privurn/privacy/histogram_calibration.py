@@ -49,9 +49,9 @@ def smallest_scale(
             raise CalibrationError(
                 "Gaussian noise has no pure epsilon: delta = 0 cannot be had with it.",
                 alternatives=(
-                    f"discrete-laplace noise of scale {moved / epsilon:.4g} (noise='discrete-laplace')",
-                    "a positive delta, for example delta=1e-6",
-                    "a Dirichlet-multinomial release (mechanism='auto')",
+                    f"discrete-laplace noise of scale {moved / epsilon:.4g}: --noise discrete-laplace",
+                    f"laplace noise of scale {moved / epsilon:.4g}: --noise laplace",
+                    "a positive delta: --delta 1e-6",
                 ),
             )
         return pure

@@ -8,7 +8,7 @@ data, and so is a choice that follows it: choose on an older or a made-up table,
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, ModelError
+from privurn.models import Model
 from privurn.privacy.profile import Guarantee
 from privurn.tables import count_cells, open_table
 from privurn.utility.candidates import Candidate, candidates
 from privurn.utility.parallel import run_tasks
 from privurn.utility.results import Comparison, Result, quantiles_of
-from privurn.utility.simulation import coarsened, plain_sample, refined, simulated_release
+from privurn.utility.simulation import coarsened, plain_sample, refined, shared_law, simulated_release
 from privurn.utility.yardsticks import Yardstick, yardstick
 
 PLAIN = "plain sample"
@@ -45,6 +46,9 @@ def compare(
     column: str | None = None,
     mechanisms: Sequence[str] | None = None,
     n_records: int | None = None,
+    model: Model | None = None,
+    reference: Model | None = None,
+    asymptotic: bool = False,
     runs: int = 100,
     seed: int = 0,
     processes: int | None = None,
@@ -62,6 +66,10 @@ def compare(
         Names of those to compare; left out, all.
     n_records
         How many records each releases; left out, what each would choose by itself.
+    model, reference
+        As for `release`: a model of the one column adds the pseudo-posterior, a reference one more that it weighs.
+    asymptotic
+        Whether to show the pseudo-posteriors without differential privacy too; they are marked, and never count as best.
     runs, seed
         Simulated releases of each mechanism. The same seed gives the same numbers, for any number of processes and whichever
         other mechanisms are compared.
@@ -79,6 +87,9 @@ def compare(
         guarantee=guarantee,
         mechanisms=mechanisms,
         n_records=n_records,
+        model=model,
+        reference=reference,
+        asymptotic=asymptotic,
         runs=runs,
         seed=seed,
         processes=processes,
@@ -93,6 +104,9 @@ def compare_counts(
     guarantee: Guarantee,
     mechanisms: Sequence[str] | None = None,
     n_records: int | None = None,
+    model: Model | None = None,
+    reference: Model | None = None,
+    asymptotic: bool = False,
     runs: int = 100,
     seed: int = 0,
     processes: int | None = None,
@@ -109,8 +123,12 @@ def compare_counts(
         n_records=n_records,
         names=mechanisms,
         coarser=coarser_grid(domain),
+        domain=domain,
+        model=model,
+        reference=reference,
+        asymptotic=asymptotic,
     )
-    if not able:
+    if not any(each.certified for each in able):
         raise CalibrationError(
             "no mechanism meets the guarantee.", alternatives=tuple(f"{each.name}: {each.reason}" for each in refused)
         )
@@ -121,6 +139,7 @@ def compare_counts(
     results = [
         simulation.result(i, [part for task, part in zip(tasks, parts, strict=True) if task[0] == i], runs) for i in every
     ]
+    ranked = sorted(zip(able, results[1:], strict=True), key=lambda each: _place(each[1]))
     return Comparison(
         n=counts.n,
         cells=domain.size,
@@ -130,10 +149,16 @@ def compare_counts(
         metrics=simulation.yardstick.metrics,
         axes=simulation.yardstick.axes,
         data_curves=tuple(simulation.yardstick.curves(counts.dense(domain.size))),
-        results=tuple(sorted(results[1:], key=lambda each: (np.isnan(each.medians[0]), each.medians[0]))),
+        results=tuple(result for candidate, result in ranked if candidate.certified),
+        uncertified=tuple(result for candidate, result in ranked if not candidate.certified),
         plain=results[0],
         refused=refused,
     )
+
+
+def _place(result: Result) -> tuple[bool, float]:
+    """By the first metric's median; what could not be measured comes last."""
+    return bool(np.isnan(result.medians[0])), float(result.medians[0])
 
 
 @dataclass(frozen=True)
@@ -155,6 +180,8 @@ class _Simulation:
     able: tuple[Candidate, ...]
     cells: int
     seed: int
+    laws: dict[int, NDArray[np.float64] | None] = field(default_factory=dict)
+    """What all runs of a candidate share, once it is computed."""
 
     def run(self, task: tuple[int, int, int]) -> _Part:
         """Some runs of one candidate; each run has random numbers of its own, whoever simulates it."""
@@ -179,7 +206,9 @@ class _Simulation:
         group = self.able[which].group
         own = coarsened(self.counts, group=group)
         size = (self.cells - 1) // group + 1
-        drawn = simulated_release(self.able[which].mechanism, own, cells=size, rng=rng)
+        if which not in self.laws:
+            self.laws[which] = shared_law(self.able[which].mechanism, own)
+        drawn = simulated_release(self.able[which].mechanism, own, cells=size, rng=rng, law=self.laws[which])
         return refined(drawn, group=group, cells=self.cells)
 
     @property
@@ -197,7 +226,7 @@ class _Simulation:
         curves = tuple(np.quantile([row[axis] for row in rows], [0.1, 0.5, 0.9], axis=0) for axis in range(len(rows[0])))
         made = partial(Result, errors=errors, systematic=systematic, curves=curves)
         if which < 0:
-            reason, output = "no privacy, only the chance of sampling", f"{self.counts.n:,} records"
+            reason, output = "no privacy, only the chance of sampling", _records(self.counts.n)
             return made(name=PLAIN, output=output, reason=reason)
         candidate = self.able[which]
         rounding = 0.0
@@ -218,6 +247,10 @@ def _reason(candidate: Candidate, *, total: float, systematic: float, plain: flo
     if MAIN_SHARE * total <= plain <= total / MAIN_SHARE:  # a release nearer than a sample has another reason
         return f"mostly {candidate.size}: a plain sample of as many is already {plain:,.4g} away"
     return f"mostly {candidate.noise}"
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number:,} records"
 
 
 def coarser_grid(domain: JointDomain) -> tuple[int, int] | None:

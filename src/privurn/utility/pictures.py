@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privurn.errors import FormatError, ModelError
-from privurn.utility.results import Comparison
+from privurn.utility.candidates import NO_CERTIFICATE
+from privurn.utility.results import Comparison, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#999933")
 GREY = "#6E6E6E"
+UNCERTIFIED = "#F2F2F2"
 CONFIDENTIAL = "CONFIDENTIAL"
 
 
@@ -29,12 +31,13 @@ def density_overlays(comparison: Comparison, *, column: str | None = None) -> "F
         raise FormatError(f"the comparison has no column {column!r}.", hint=f"It has {', '.join(names)}")
     at = 0 if column is None else names.index(column)
     axis, data = comparison.axes[at], comparison.data_curves[at]
-    wide = min(3 if len(comparison.results) <= 9 else 4, len(comparison.results))
-    high = -(-len(comparison.results) // wide)
+    shown = [*comparison.results, *comparison.uncertified]
+    wide = min(3 if len(shown) <= 9 else 4, len(shown))
+    high = -(-len(shown) // wide)
     figure = Figure(figsize=(max(6.4, 3.6 * wide), 2.7 * high + 1.1), layout="constrained")
     panels = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).ravel()
     x = np.array(axis.at)
-    for i, (panel, result) in enumerate(zip(panels, comparison.results, strict=False)):
+    for i, (panel, result) in enumerate(zip(panels, shown, strict=False)):
         low, middle, high_end = result.curves[at]
         colour = COLOURS[i % len(COLOURS)]
         if axis.labels is None:
@@ -44,15 +47,17 @@ def density_overlays(comparison: Comparison, *, column: str | None = None) -> "F
         else:
             panel.bar(x, data, color="#D9D9D9", edgecolor="#9A9A9A", width=0.8)
             panel.errorbar(x, middle, yerr=[middle - low, high_end - middle], fmt="o", color=colour, markersize=4, capsize=3)
-        panel.set_title(f"{result.name}\n{result.output}", fontsize=9)
+        panel.set_title(_titled(comparison, result), fontsize=9)
+        if _uncertified(comparison, result):
+            panel.set_facecolor(UNCERTIFIED)
         panel.grid(alpha=0.3)
         panel.margins(x=0.02)
         panel.tick_params(labelsize=8)
-    top = max(float(np.max(data)), *(float(result.curves[at].max()) for result in comparison.results))
+    top = max(float(np.max(data)), *(float(result.curves[at].max()) for result in shown))
     panels[0].set_ylim(0.0, 1.05 * top)
-    for panel in panels[len(comparison.results) :]:
+    for panel in panels[len(shown) :]:
         panel.set_axis_off()
-    _label_x(panels, axis, used=len(comparison.results), wide=wide)
+    _label_x(panels, axis, used=len(shown), wide=wide)
     for panel in panels[::wide]:
         panel.set_ylabel("share" if axis.labels else "density")
     data_words = "bars: the data; points: releases" if axis.labels else "dashed: the data; coloured: releases"
@@ -75,12 +80,14 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
     if metric is not None and metric not in names:
         raise FormatError(f"the comparison has no metric {metric!r}.", hint=f"It has {', '.join(names)}")
     which = 0 if metric is None else names.index(metric)
-    rows = [*comparison.results, comparison.plain]
+    shown_rows = [*comparison.results, *comparison.uncertified]
+    rows = [*shown_rows, comparison.plain]
     errors = [each.errors[:, which] for each in rows]
     errors = [each[~np.isnan(each)] for each in errors]
     if not any(len(each) for each in errors):
         raise ModelError("nothing was measured.")
-    figure = Figure(figsize=(7.6, 0.55 * len(rows) + 1.7), layout="constrained")
+    height = 0.55 * len(rows) + 0.2 * len(comparison.uncertified) + 1.7
+    figure = Figure(figsize=(7.6, height), layout="constrained")
     axes = figure.subplots()
     drawn = axes.boxplot(
         errors,
@@ -91,10 +98,12 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
         medianprops={"color": "black", "linewidth": 1.0},
         flierprops={"marker": ".", "markersize": 3, "markeredgecolor": GREY},
     )
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(comparison.results))] + ["#BDBDBD"]
-    for box, colour in zip(drawn["boxes"], colours, strict=True):
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(shown_rows))] + ["#BDBDBD"]
+    for box, colour, row in zip(drawn["boxes"], colours, rows, strict=True):
         box.set(facecolor=colour, edgecolor=colour, alpha=0.75)
-    labels = [f"{each.name}\n{each.output}" for each in comparison.results]
+        if _uncertified(comparison, row):
+            box.set(facecolor="none", hatch="////")
+    labels = [_titled(comparison, each) for each in shown_rows]
     axes.set_yticks(range(1, len(rows) + 1), [*labels, f"plain sample, not private\n{comparison.plain.output}"])
     axes.tick_params(axis="y", labelsize=8)
     axes.invert_yaxis()
@@ -114,6 +123,16 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
         f"{CONFIDENTIAL}: {shown.title} between releases and data\n{_guarantee(comparison)}, {_runs(comparison)}", fontsize=11
     )
     return figure
+
+
+def _uncertified(comparison: Comparison, result: Result) -> bool:
+    return any(result is each for each in comparison.uncertified)
+
+
+def _titled(comparison: Comparison, result: Result) -> str:
+    """Name and output; a mechanism without differential privacy says so wherever it is shown."""
+    mark = f"\n{NO_CERTIFICATE}" if _uncertified(comparison, result) else ""
+    return f"{result.name}\n{result.output}{mark}"
 
 
 def _label_x(panels: Any, axis: Any, *, used: int, wide: int) -> None:

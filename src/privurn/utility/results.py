@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privurn.privacy.confidential import Confidential
 from privurn.privacy.profile import Guarantee
-from privurn.utility.candidates import Refused
+from privurn.utility.candidates import NO_CERTIFICATE, Refused
 from privurn.utility.yardsticks import Axis, Metric
 
 
@@ -40,7 +40,10 @@ class Result(Confidential):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison(Confidential):
-    """Results in order of the first metric's median, the best first; `plain` is a sample without any privacy."""
+    """Results in order of the first metric's median, the best first; `plain` is a sample without any privacy.
+
+    `uncertified` are results of mechanisms that are not differentially private, in an order of their own: they do not compete.
+    """
 
     n: int
     cells: int
@@ -53,6 +56,7 @@ class Comparison(Confidential):
     results: tuple[Result, ...]
     plain: Result
     refused: tuple[Refused, ...]
+    uncertified: tuple[Result, ...] = ()
 
     @property
     def best(self) -> Result:
@@ -66,6 +70,11 @@ class Comparison(Confidential):
         found = [f"{self._verdict()} Its error is {self.best.reason}."]
         for each in self.results[1:]:
             found.append(f"{each.name} ({title} {each.medians[0]:,.4g}): {each.reason}.")
+        for each in self.uncertified:
+            found.append(
+                f"{each.name} ({NO_CERTIFICATE}; {title} {each.medians[0]:,.4g}) does not meet the guarantee and is not "
+                f"ranked: its error is {each.reason}."
+            )
         found += [f"{each.name} cannot be used: {each.reason}" for each in self.refused]
         return tuple(found)
 
@@ -93,6 +102,7 @@ class Comparison(Confidential):
             "seed": self.seed,
             "metrics": {each.name: {"title": each.title, "unit": each.unit} for each in self.metrics},
             "results": [self._plain_data(each) for each in self.results],
+            "uncertified": [{**self._plain_data(each), "certificate": NO_CERTIFICATE} for each in self.uncertified],
             "plain_sample": self._plain_data(self.plain),
             "refused": {each.name: each.reason for each in self.refused},
             "words": list(self.words),

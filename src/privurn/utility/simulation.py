@@ -9,16 +9,33 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.privacy.entropy import SeededEntropy
 
 
-def simulated_release(mechanism: Mechanism, counts: CountTable, *, cells: int, rng: np.random.Generator) -> NDArray[Any]:
+def shared_law(mechanism: Mechanism, counts: CountTable) -> NDArray[np.float64] | None:
+    """What all simulated releases of the same data share and what takes long to compute; None where there is no such thing."""
+    return mechanism.law(counts) if isinstance(mechanism, PseudoPosterior) else None
+
+
+def simulated_release(
+    mechanism: Mechanism,
+    counts: CountTable,
+    *,
+    cells: int,
+    rng: np.random.Generator,
+    law: NDArray[np.float64] | None = None,
+) -> NDArray[Any]:
     """How often each cell is released, or the number published beside it; negative ones become 0.
+
+    `law` is `shared_law` of the same mechanism and counts, where it is at hand.
 
     By the mechanism's floating-point twin where it has one (that of OpenDP's noise is NumPy's), else by seeded exact draws.
     """
     if isinstance(mechanism, PitmanYor):
         return _urn_release(mechanism, counts, cells=cells, rng=rng)
+    if isinstance(mechanism, PseudoPosterior):
+        return mechanism.simulate(counts, rng=rng, law=law)
     twin = getattr(mechanism, "simulate", None)
     if twin is not None:
         weights = np.asarray(twin(counts, rng=rng)).reshape(-1, cells).sum(axis=0)  # several draws are averaged
