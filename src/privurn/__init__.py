@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from privurn.domain import domain_from_file as domain_from_file
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
+    from privurn.noisy_statistics.file import read_statistics as read_statistics
+    from privurn.noisy_statistics.file import release_statistics as release_statistics
+    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
+    from privurn.noisy_statistics.table_inference import infer_table as infer_table
+    from privurn.posteriors import Posterior as Posterior
+    from privurn.posteriors import posterior as posterior
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
     from privurn.privacy.entropy import SystemEntropy as SystemEntropy
@@ -26,10 +32,6 @@ if TYPE_CHECKING:
     from privurn.privacy.urn_accounting import DirichletMultinomialProfile as DirichletMultinomialProfile
     from privurn.privacy.urn_accounting import DirichletProcessProfile as DirichletProcessProfile
     from privurn.privacy.urn_accounting import PitmanYorProfile as PitmanYorProfile
-    from privurn.noisy_statistics.file import read_statistics as read_statistics
-    from privurn.noisy_statistics.file import release_statistics as release_statistics
-    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
-    from privurn.noisy_statistics.table_inference import infer_table as infer_table
     from privurn.privatising import privatise as privatise
     from privurn.releasing import Release as Release
     from privurn.releasing import release as release
@@ -63,6 +65,8 @@ _HOME = {
     "release_statistics": "noisy_statistics.file",
     "verify_statistics": "noisy_statistics.file",
     "infer_table": "noisy_statistics.table_inference",
+    "posterior": "posteriors",
+    "Posterior": "posteriors",
     "privatise": "privatising",
     "Release": "releasing",
     "compare": "utility.comparison",

@@ -1,0 +1,226 @@
+"""`privurn infer`: conclusions from privatised output. `release`: from a release and its certificate."""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from privurn.cli.console import note, print_json, print_table, print_text, sweeps_bar
+from privurn.cli.parsing import whole_number
+from privurn.cli.release import Json
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.draws import Summary
+    from privurn.posteriors import Posterior
+    from privurn.posteriors.plans import WithinBins
+
+EXAMPLES = """Examples:
+
+privurn infer release out
+
+privurn infer release out --functional mean --functional q0.5 --functional "P(x>50000)" --naive
+
+privurn infer release out --functional "P(18<=age<65)" --functional "P(sex=f)" --sample --level 0.9 --json
+
+privurn infer release out --prior mechanism --draws 1e5 --chains 1
+
+privurn infer release monday tuesday --functional mean --plot mean.png -o draws.nc"""
+
+PATIENCE = 2.0
+"""Seconds before a progress bar appears."""
+
+app = typer.Typer(no_args_is_help=True, help="Valid inference from privatised output.")
+
+
+@app.callback()
+def infer() -> None:
+    """Valid inference from privatised output."""
+
+
+@app.command("release", epilog=EXAMPLES)
+def release(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folder of a release, or several of the same data.")],
+    functional: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--functional",
+            "-f",
+            metavar="F",
+            help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), discovery; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    prior: Annotated[
+        str,
+        typer.Option("--prior", metavar="PRIOR", help="flat (one record in all), mechanism, or a number for each cell."),
+    ] = "flat",
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Of the confidential records themselves, not the population.")
+    ] = False,
+    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    draws: Annotated[str, typer.Option("--draws", help="Of each chain.")] = "1000",
+    chains: Annotated[int, typer.Option("--chains", min=1)] = 4,
+    warm_up: Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw.")] = "500",
+    thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)
+    ] = None,
+    within: Annotated[str, typer.Option("--within", help="Where in its bin a record lies: uniform or midpoint.")] = "uniform",
+    naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.", show_default=False)
+    ] = None,
+    kind: Annotated[str, typer.Option("--kind", help="Of the picture: density, cdf or intervals.")] = "density",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Posterior of figures of the data, given a release and how it was made.
+
+    The certificate and the file are verified first. With the flat prior the confidential counts are latent and a Markov chain
+    is run; with the mechanism's own prior the draws are independent.
+    """
+    from privurn.draws import check_netcdf_name
+    from privurn.figures import check_suffix
+    from privurn.posteriors import posterior
+
+    if not 0.0 < level < 1.0:
+        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
+    if kind not in ("density", "cdf", "intervals"):
+        raise FormatError(f"the picture {kind!r} is not known.", hint="--kind density, cdf or intervals")
+    if output is not None:
+        check_netcdf_name(output)
+    if plot is not None:
+        check_suffix(plot)
+        if not Path(plot).absolute().parent.is_dir():
+            raise FormatError(f"there is no folder for the picture {plot!r}.", hint="Make it first")
+    with _patient_bar(quiet=json) as progress:
+        found = posterior(
+            [str(folder) for folder in folders],
+            functionals=functional or None,
+            prior=_prior(prior),
+            of="sample" if sample else "population",
+            n_draws=whole_number(draws),
+            chains=chains,
+            warm_up=whole_number(warm_up),
+            thin=thin,
+            seed=seed,
+            within=cast("WithinBins", within),  # checked there
+            progress=progress,
+        )
+    for problem in found.problems():
+        note(f"warning: {problem}")
+    summaries = found.summary(level=level)
+    beside = {each.name: each for each in found.naive().summary(level=level)} if naive else {}
+    written = _write(found, plot=plot, kind=kind, level=level, naive=naive, output=output)
+    if json:
+        print_json(_as_json(found, summaries, beside, written))
+        return
+    _print(found, summaries, beside, level)
+    for what, path in written.items():
+        print_text(f"{what.capitalize()}: {path}")
+
+
+def _prior(text: str) -> Any:
+    if text == "flat":
+        return None
+    if text == "mechanism":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0.0):
+        raise FormatError(f"the prior {text!r} is not understood.", hint="--prior flat, --prior mechanism, or --prior 0.5")
+    return value
+
+
+@contextmanager
+def _patient_bar(*, quiet: bool) -> Iterator[Callable[[int, int, Mapping[str, float]], None]]:
+    """A progress bar that only appears where the work takes longer than a moment."""
+    from contextlib import ExitStack
+
+    from privurn.posteriors.sampling import silent
+
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    started = time.monotonic()
+    with ExitStack() as stack:
+        shown: list[Callable[[int, int, Mapping[str, float]], None]] = []
+
+        def show(done: int, total: int, figures: Mapping[str, float]) -> None:
+            if not shown and time.monotonic() - started > PATIENCE:
+                shown.append(stack.enter_context(sweeps_bar("Sweeps", quiet=False)))
+            if shown:
+                shown[0](done, total, {name.replace("population:", ""): value for name, value in figures.items()})
+
+        yield show
+
+
+def _write(
+    found: "Posterior", *, plot: str | None, kind: str, level: float, naive: bool, output: Path | None
+) -> dict[str, str]:
+    """The picture is drawn in full before the first file is touched."""
+    from privurn.figures import save
+
+    figure = None if plot is None else found.plot(kind=kind, level=level, naive=naive)  # type: ignore[arg-type]
+    written = {}
+    if output is not None:
+        written["draws"] = str(found.save(output))
+    if figure is not None and plot is not None:
+        written["picture"] = str(save(figure, plot))
+    return written
+
+
+def _as_json(
+    found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", written: Mapping[str, str]
+) -> dict[str, Any]:
+    released = found.face_value
+    rows = []
+    for each in summaries:
+        row = each.to_json()
+        value = released.get(each.name, math.nan)
+        row["released"] = value if math.isfinite(value) else None
+        if each.name in beside:
+            row["naive"] = beside[each.name].to_json()
+        rows.append(row)
+    how = {key: value for key, value in found.draws.attributes.items() if value is None or isinstance(value, (str, int, float))}
+    return {"functionals": rows, "how": how, "problems": list(found.problems()), **written}
+
+
+def _print(found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", level: float) -> None:
+    stated = found.draws.attributes
+    released = found.face_value
+    title = f"Posterior of the {found.of}: {stated['mechanisms']}; prior: {stated['prior']}; {stated['how']}"
+    columns = ["", "mean", "sd", f"{level:.0%} interval", "released"]
+    columns += [f"naive {level:.0%} interval (not valid)"] if beside else []
+    columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
+    rows = []
+    for each in summaries:
+        row = [each.name, _short(each.mean), _short(each.deviation), _interval(each), _short(released.get(each.name, math.nan))]
+        if beside:
+            row.append(_interval(beside[each.name]) if each.name in beside else "-")
+        row.append(f"{each.effective_draws:,.0f}" if math.isfinite(each.effective_draws) else "-")
+        if found.draws.markov:
+            row.append("-" if each.r_hat is None or math.isnan(each.r_hat) else f"{each.r_hat:.3f}")
+        rows.append(row)
+    print_table(title, columns, rows)
+
+
+def _interval(each: "Summary") -> str:
+    return f"{_short(each.lower)} to {_short(each.upper)}"
+
+
+def _short(value: float) -> str:
+    """Five digits, without an exponent where it can be helped."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10_000.0 else f"{value:.5g}"

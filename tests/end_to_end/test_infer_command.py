@@ -1,0 +1,148 @@
+"""`privurn infer release` as a person runs it: table, JSON, files, pictures, warnings, errors, interruption."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import privurn
+from privurn.errors import PrivurnError
+
+COMMAND = """
+import sys, typer
+from privurn.cli.infer import app
+from privurn.errors import PrivurnError
+root = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+root.add_typer(app, name="infer")
+try:
+    root()
+except PrivurnError as error:
+    sys.stderr.write(f"error: {error}\\n")
+    sys.exit(error.exit_code)
+"""
+QUICK = ["--draws", "100", "--chains", "2", "--warm-up", "30", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two releases of the same column, and one with open labels."""
+    path = tmp_path_factory.mktemp("infer")
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"pay": rng.gamma(4, 9000, 5000), "town": rng.choice(["x", "y"], 5000)})
+    domain = privurn.Grid(0, 80_000, 8_000)
+    pair = {"epsilon": 1, "delta": 1e-6}
+    privurn.release(frame, domain=domain, column="pay", **pair).save(path / "urn")
+    noisy = {"mechanism": "perturbed-histogram", "publish": "counts"}
+    privurn.release(frame, domain=domain, column="pay", **noisy, **pair).save(path / "noisy")
+    privurn.release(
+        frame, domain=privurn.OpenLabels(), column="town", mechanism="dirichlet-process", epsilon=1, delta=1e-2
+    ).save(path / "labels")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    def call(*words):
+        command = [sys.executable, "-c", COMMAND, "infer", "release", *map(str, words)]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+
+    return call
+
+
+def test_table_files_and_picture(run, folder):
+    asked = ["--functional", "mean", "--functional", "q0.5", "--functional", "P(x>40000)"]
+    done = run("urn", *asked, "--naive", *QUICK, "--plot", "out.png", "-o", "draws.nc")
+    assert done.returncode == 0, done.stderr
+    for words in ("Posterior of the population", "dirichlet-multinomial", "95% interval", "naive", "R-hat", "P(x>40000)"):
+        assert words in done.stdout
+    assert (folder / "out.png").stat().st_size > 5000
+    assert (folder / "draws.nc").exists()
+    assert "has not mixed" in done.stderr or done.stderr == ""
+
+
+def test_several_releases_as_json(run):
+    done = run("urn", "noisy", "-f", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    (mean,) = told["functionals"]
+    assert mean["level"] == 0.9
+    assert mean["lower"] < mean["mean"] < mean["upper"]
+    assert mean["naive"]["name"] == "mean"
+    assert told["how"]["of"] == "sample"
+    assert told["how"]["mechanisms"] == "dirichlet-multinomial, perturbed-histogram"
+    again = run("urn", "noisy", "-f", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
+    assert again.stdout == done.stdout
+
+
+def test_the_mechanisms_prior_and_open_labels(run):
+    done = run("urn", "--prior", "mechanism", "--draws", "1e4", "--chains", "1", "--plot", "cdf.svg", "--kind", "cdf")
+    assert done.returncode == 0, done.stderr
+    assert "10,000" in done.stdout
+    assert "R-hat" not in done.stdout
+    done = run("labels", "--draws", "200")
+    assert done.returncode == 0, done.stderr
+    assert "discovery" in done.stdout
+
+
+def test_chains_that_have_not_mixed_are_warned_about(run):
+    done = run("urn", "-f", "mean", "--draws", "10", "--chains", "2", "--warm-up", "0", "--json")
+    assert done.returncode == 0
+    assert "warning: mean has not mixed" in done.stderr
+    assert json.loads(done.stdout)["problems"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere"], 1, "no readable certificate"),
+        (["urn", "-f", "meen"], 2, "not understood"),
+        (["urn", "-f", "P(town=x)"], 2, "no column"),
+        (["urn", "--prior", "strong"], 2, "--prior flat"),
+        (["urn", "--prior", "-1"], 2, "--prior flat"),
+        (["noisy", "--prior", "mechanism"], 2, "not an urn"),
+        (["urn", "--level", "95"], 2, "between 0 and 1"),
+        (["urn", "--within", "edges"], 2, "within"),
+        (["urn", "--kind", "pie"], 2, "--kind"),
+        (["urn", "-o", "draws.csv"], 2, ".nc"),
+        (["urn", "--plot", "picture.bmp"], 2, ".png"),
+        (["urn", "--plot", "nowhere/picture.png"], 2, "no folder"),
+        (["urn", "labels"], 2, "one at a time"),
+        (["urn", "--draws", "few"], 2, "whole number"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else None,
+)
+def test_errors(folder, monkeypatch, words, code, message):
+    from privurn.cli.infer import app
+
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["release", *words])
+    assert isinstance(done.exception, PrivurnError), done.output
+    assert done.exception.exit_code == code
+    assert message in str(done.exception)
+
+
+def test_the_help_has_examples(run):
+    done = run("--help")
+    assert done.returncode == 0
+    assert "privurn infer release out" in done.stdout
+
+
+def test_an_interrupted_run_leaves_nothing(folder):
+    before = sorted(folder.iterdir())
+    words = ["urn", "--draws", "1000000", "--seed", "1", "-o", "late.nc", "--plot", "late.png"]
+    command = [sys.executable, "-c", COMMAND, "infer", "release", *words]
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+    time.sleep(8)
+    assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,154 @@
+"""Simulation-based calibration through `posterior`: prior -> data -> release -> posterior, for every mechanism.
+
+Ranks of the true functional among posterior draws are uniform where the posterior is right. A right one fails with probability
+at most 1e-5 (`sampler_checks.sequential`); the planted bugs must fail. Draws of Markov chains are thinned until they are as
+good as independent on these small domains.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sampler_checks as checks
+
+from privurn.counts import CountTable
+from privurn.domain import Grid, JointDomain
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
+from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.posteriors import Observed, posterior
+from privurn.posteriors.functionals import parse_functionals
+from privurn.posteriors.plans import reduce
+
+CELLS, N = 4, 25
+DOMAIN = JointDomain({"x": Grid(0, 1, "1/3")})
+ASKED = ["mean", "P(x<0.5)"]
+REDUCTION = reduce(parse_functionals(ASKED), domain=DOMAIN)
+DRAWS = 19
+SIZE = 100
+
+URN = DirichletMultinomial(n=N, cells=CELLS, alpha=Fraction(3), records=30)
+LOPSIDED = DirichletMultinomial(n=N, cells=CELLS, alpha=(Fraction(1, 2), Fraction(3), Fraction(8), Fraction(1)), records=20)
+PROCESS = PitmanYor(n=N, records=20, strength=Fraction(6), base=FiniteBase(cells=CELLS, weights=(1, 2, 3, 4)))
+ONE_SAMPLE = PosteriorSample(n=N, cells=CELLS, alpha=Fraction(2), records=1000)
+SMOOTHED = SmoothedHistogram(n=N, cells=CELLS, records=30, weight=Fraction(2, 5))
+
+
+def noisy(noise, publish, scale=3.0, smoothing=Fraction(0)):
+    records = CELLS if publish == "counts" else 30
+    return PerturbedHistogram(n=N, cells=CELLS, records=records, noise=noise, scale=scale, publish=publish, smoothing=smoothing)
+
+
+def published(mechanism, counts, rng):
+    """What the mechanism publishes of the confidential counts, by its floating-point twin."""
+    if isinstance(mechanism, PitmanYor):
+        alpha = float(mechanism.strength) * np.array(mechanism.base.weights) / sum(mechanism.base.weights)
+        return rng.multinomial(mechanism.records, rng.dirichlet(counts + alpha))
+    table = CountTable.from_cells(np.arange(CELLS), counts)
+    return mechanism.simulate(table, rng=rng)
+
+
+def observed(mechanism, counts, rng):
+    numbers = published(mechanism, counts, rng)
+    return Observed(
+        mechanism=mechanism, domain=DOMAIN, counts=np.atleast_2d(numbers) if "sample" in mechanism.name else numbers
+    )
+
+
+def right(releases, prior, of, seed, warm_up=40, thin=4):
+    """Draws of the public function, by functional."""
+    length = {"n_draws": DRAWS, "chains": 1, "warm_up": warm_up, "thin": thin, "threads": 1}
+    found = posterior(releases, functionals=ASKED, prior=prior, of=of, seed=seed, **length)
+    return {name: found.draws.flat(name) for name in ASKED}
+
+
+def longer(releases, prior, of, seed):
+    """The same with longer chains, for tests that would notice what is left of the start."""
+    return right(releases, prior, of, seed, warm_up=200, thin=15)
+
+
+def naive(releases, prior, of, seed):
+    """The planted bug: the release taken for the data."""
+    found = posterior(releases, functionals=ASKED, prior=prior, of=of, n_draws=DRAWS, chains=1, warm_up=0, seed=seed)
+    return {name: found.naive().flat(name) for name in ASKED}
+
+
+def urn_for_population(releases, prior, of, seed):
+    """What the literature prints: the posterior of the urn's limit."""
+    return right(releases, prior, "urn", seed)
+
+
+def p_values(mechanisms, *, prior, of="population", analysis=right, seed=1):
+    rng = np.random.default_rng(seed)
+    weights = 1.0 / CELLS if prior is None else prior  # the default
+    if isinstance(prior, str):
+        alpha = mechanisms[0].alpha
+        weights = np.array([float(each) for each in alpha]) if isinstance(alpha, tuple) else np.full(CELLS, float(alpha))
+
+    def simulate(size):
+        ranks = {name: [] for name in ASKED}
+        for _ in range(size):
+            law = rng.dirichlet(np.broadcast_to(weights, CELLS))
+            counts = rng.multinomial(N, law)
+            releases = [observed(each, counts, rng) for each in mechanisms]
+            draws = analysis(releases, prior, of, int(rng.integers(2**31)))
+            truth = REDUCTION.evaluate(law if of == "population" else counts)
+            for name in ASKED:
+                ranks[name].append(checks.random_rank(truth[name], draws[name], rng))
+        return [checks.rank_p_value(each, n_ranks=DRAWS + 1) for each in ranks.values()]
+
+    return simulate
+
+
+QUICK = {
+    "urn, mechanism's prior": ([LOPSIDED], "mechanism", "population"),
+    "urn, mechanism's prior, sample": ([URN], "mechanism", "sample"),
+    "urn, one record in each cell": ([URN], 1.0, "population"),
+    "noisy counts": ([noisy("discrete-laplace", "counts")], 1.0, "population"),
+    "noisy records": ([noisy("discrete-laplace", "records")], 1.0, "population"),
+    "smoothed": ([SMOOTHED], 1.0, "population"),
+}
+LONG = {
+    "urn, default prior": ([URN], None, "population"),
+    "urn, sample": ([URN], 1.0, "sample"),
+    "urn, another prior": ([LOPSIDED], np.array([0.4, 2.0, 1.0, 5.0]), "population"),
+    "Dirichlet process": ([PROCESS], 1.0, "population"),
+    "posterior sample": ([ONE_SAMPLE], 1.0, "population"),
+    "posterior sample, mechanism's prior": ([ONE_SAMPLE], "mechanism", "population"),
+    "Gaussian counts": ([noisy("discrete-gaussian", "counts")], 1.0, "sample"),
+    "Laplace counts": ([noisy("laplace", "counts")], 1.0, "population"),
+    "Gaussian records, smoothed": ([noisy("discrete-gaussian", "records", smoothing=Fraction(1, 5))], 1.0, "population"),
+    "Laplace records": ([noisy("laplace", "records")], 1.0, "sample"),
+    "smoothed, sample": ([SMOOTHED], 1.0, "sample"),
+    "two releases": ([URN, noisy("discrete-laplace", "counts")], 1.0, "population"),
+    "three releases": ([LOPSIDED, SMOOTHED, noisy("discrete-laplace", "records")], 1.0, "sample"),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_ranks_are_uniform(name):
+    mechanisms, prior, of = QUICK[name]
+    simulated = p_values(mechanisms, prior=prior, of=of)
+    assert checks.sequential(simulated, size=SIZE, growth=2), f"{name}: false-alarm rate {checks.ALPHA}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*LONG, *QUICK])
+def test_ranks_are_uniform_in_many_runs(name):
+    mechanisms, prior, of = (LONG | QUICK)[name]
+    simulated = p_values(mechanisms, prior=prior, of=of, analysis=longer, seed=2)
+    assert checks.sequential(simulated, size=2000), f"{name}: false-alarm rate {checks.ALPHA}"
+
+
+@pytest.mark.parametrize("mechanism", [URN, SMOOTHED], ids=lambda each: each.name)
+def test_an_analysis_that_ignores_the_mechanism_is_caught(mechanism):
+    simulated = p_values([mechanism], prior=None, analysis=naive)
+    assert not checks.sequential(simulated, size=2 * SIZE)
+
+
+def test_the_urns_limit_is_not_the_population():
+    """Dirichlet(alpha + S) is too narrow for the law that the records came from, even under the mechanism's own prior."""
+    simulated = p_values([URN], prior="mechanism", analysis=urn_for_population)
+    assert not checks.sequential(simulated, size=15 * SIZE)

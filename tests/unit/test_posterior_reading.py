@@ -1,0 +1,217 @@
+"""Reading a release for inference: every mechanism's table comes back as it was drawn, and nothing false is believed."""
+
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privurn
+from privurn.domain import Bins, Categories, Grid, JointDomain
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.posteriors import Observed, posterior
+from privurn.posteriors.released import observe
+from privurn.privacy.certificate import Certificate
+from privurn.privacy.entropy import SeededEntropy
+
+RNG = np.random.default_rng(5)
+ROWS = 3000
+FRAME = pd.DataFrame(
+    {
+        "pay": np.where(RNG.random(ROWS) < 0.05, np.nan, RNG.gamma(4, 9000, ROWS)),
+        "town": RNG.choice(["a, b", "c", "other town"], ROWS),
+        "size": RNG.integers(1, 4, ROWS),
+    }
+)
+PAIR = {"epsilon": 2, "delta": 1e-5}
+QUICK = {"n_draws": 20, "chains": 2, "warm_up": 10, "seed": 1}
+
+
+def same_table(release, folder):
+    """The folder and the object say the same."""
+    (one,), (other,) = observe(release), observe(folder)
+    assert np.array_equal(one.counts, other.counts)
+    assert one.domain == other.domain
+    assert one.mechanism == other.mechanism
+    return one
+
+
+KINDS = [
+    {},
+    {"mechanism": "perturbed-histogram"},
+    {"mechanism": "perturbed-histogram", "publish": "counts", "noise": "laplace"},
+    {"mechanism": "smoothed-histogram"},
+    {"mechanism": "posterior-sample", "draws": 2},
+    {"mechanism": "dirichlet-process", "delta": 0.05},
+]
+
+
+@pytest.mark.parametrize("extra", KINDS, ids=lambda extra: " ".join(map(str, extra.values())) or "auto")
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_every_mechanism(extra, file_format, tmp_path):
+    domain = {"pay": Grid(0, 80_000, 8_000, outside="other", nulls="cell"), "town": Categories(["a, b", "c"])}
+    made = privurn.release(FRAME, domain=domain, **{**PAIR, **extra}).save(tmp_path / "out", file_format=file_format)
+    found = same_table(made, tmp_path / "out")
+    data = made.data
+    assert found.domain.size == 39
+    if found.publishes_records:
+        assert found.counts.sum() == len(data)
+        mine = posterior(
+            made, functionals=["P(town='a, b')", "P(pay=missing)", "P(pay=other)", "mean(pay)"], **QUICK
+        ).face_value
+        assert mine["P(town='a, b')"] == pytest.approx(np.mean(data.town == "a, b"))
+        assert mine["P(pay=missing)"] + mine["P(pay=other)"] == pytest.approx(data.pay.isna().mean())  # NaN in pandas, both
+        assert mine["mean(pay)"] == pytest.approx(data.pay.mean())
+    else:
+        name = "count" if "publish" in extra else "probability"
+        assert np.array_equal(found.counts.reshape(-1), data[name].to_numpy())
+
+
+def test_bins_spread_out_and_numeric_categories(tmp_path):
+    frame = FRAME.dropna()
+    made = privurn.release(
+        frame, domain=Bins([0, 20_000, 50_000, 200_000]), column="pay", mechanism="smoothed-histogram", within="uniform", **PAIR
+    ).save(tmp_path / "bins")
+    found = same_table(made, tmp_path / "bins")
+    assert np.array_equal(found.counts, np.histogram(made.data.pay, [0, 20_000, 50_000, 200_000])[0])
+    made = privurn.release(FRAME, domain=Categories([1.0, 2.0, 3.0]), column="size", **PAIR).save(tmp_path / "sizes")
+    found = same_table(made, tmp_path / "sizes")
+    assert found.counts[:3].min() > 0
+
+
+def test_open_labels(tmp_path):
+    made = privurn.release(FRAME, domain=privurn.OpenLabels(), column="town", **PAIR).save(tmp_path / "found")
+    found = same_table(made, tmp_path / "found")
+    assert found.discovered
+    assert found.domain.size == 4
+    result = posterior(made, **QUICK)
+    assert "P(x=c)" in result.names
+    urn = privurn.release(
+        FRAME, domain=privurn.OpenLabels(), column="town", mechanism="dirichlet-process", epsilon=1, delta=0.05
+    )
+    (seen,) = observe(urn)
+    assert seen.domain is None
+    result = posterior(urn, **QUICK)
+    total = sum(each.mean for each in result.summary())
+    assert result.names[-1] == "discovery"
+    assert total == pytest.approx(1.0)
+    assert not result.draws.markov
+    for of in ("sample", "urn"):
+        assert set(getattr(result, of).draws.variables) == set(result.names)
+    assert sum(each.mean for each in result.naive().summary()) == pytest.approx(1.0)
+    with pytest.raises(ModelError, match="no cells to put a prior on"):
+        posterior(urn, prior=1, **QUICK)
+    with pytest.raises(DomainError, match="was not released"):
+        posterior(urn, functionals="P(x=nowhere)", **QUICK)
+    with pytest.raises(FormatError, match="needs numbers"):
+        posterior(urn, functionals="mean", **QUICK)
+    with pytest.raises(ModelError, match="one at a time"):
+        posterior([urn, urn], **QUICK)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("release") / "out"
+    privurn.release(FRAME.dropna(), domain=Grid(0, 80_000, 8_000), column="pay", **PAIR).save(path)
+    return path
+
+
+def edited(folder, tmp_path, change, *, seal=True):
+    """A copy of the release with another certificate."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    data = json.loads((copy / "certificate.json").read_text())
+    change(data)
+    text = Certificate.seal(data).to_json() if seal else json.dumps(data)
+    (copy / "certificate.json").write_text(text)
+    return copy
+
+
+def test_an_edited_file(folder, tmp_path):
+    copy = edited(folder, tmp_path, lambda data: None)
+    with (copy / "data.csv").open("a") as handle:
+        handle.write("8000\n")
+    with pytest.raises(CertificateError, match=r"does not verify.*was changed"):
+        posterior(copy, **QUICK)
+
+
+def test_a_certificate_of_another_release(folder, tmp_path):
+    def other_prior(data):
+        data["mechanism"]["parameters"]["alpha"] = "1000"
+
+    with pytest.raises(CertificateError, match="does not verify"):
+        posterior(edited(folder, tmp_path, other_prior), **QUICK)
+
+
+def test_an_edited_certificate(folder, tmp_path):
+    copy = edited(folder, tmp_path, lambda data: data.update(created="yesterday"), seal=False)
+    with pytest.raises(CertificateError, match="it was edited"):
+        posterior(copy, **QUICK)
+
+
+def test_values_outside_the_domain(folder, tmp_path):
+    """A file and a hash that fit each other, but not the domain."""
+    from privurn.privacy.certificate import file_hash
+
+    for i, wrong in enumerate(("8001", "-8000", "many", '""')):
+        place = tmp_path / str(i)
+        place.mkdir()
+        copy = edited(folder, place, lambda data: None)
+        lines = (copy / "data.csv").read_text().splitlines()
+        (copy / "data.csv").write_text("\n".join([*lines[:-1], wrong]) + "\n")
+        data = json.loads((copy / "certificate.json").read_text())
+        data["output"]["sha256"] = file_hash(copy / "data.csv")
+        (copy / "certificate.json").write_text(Certificate.seal(data).to_json())
+        with pytest.raises(DomainError, match="outside the domain"):
+            posterior(copy, **QUICK)
+
+
+def test_unknown_mechanism_and_newer_schema(folder, tmp_path):
+    unknown = edited(folder, tmp_path, lambda data: data["mechanism"].update(name="quantum-urn"))
+    with pytest.raises(CertificateError, match="'quantum-urn' is not known"):
+        posterior(unknown, **QUICK)
+    shutil.rmtree(unknown)
+    newer = edited(folder, tmp_path, lambda data: data.update(schema="privurn-certificate/9"))
+    with pytest.raises(CertificateError, match=r"certificate/9.*this version reads"):
+        posterior(newer, **QUICK)
+
+
+def test_what_is_no_release(tmp_path):
+    with pytest.raises(CertificateError, match="no readable certificate"):
+        posterior(tmp_path / "nowhere")
+    with pytest.raises(FormatError, match="no release was given"):
+        posterior([])
+    with pytest.raises(FormatError, match="is no release"):
+        posterior(3)
+
+
+def test_one_record():
+    one = DirichletMultinomial(n=10, cells=3, alpha=Fraction(5), records=1)
+    with pytest.raises(ModelError, match="one released record"):
+        Observed(mechanism=one, domain=JointDomain({"x": Grid(0, 2, 1)}), counts=np.array([0, 1, 0]))
+    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", n_records=1, **PAIR)
+    with pytest.raises(ModelError, match="one released record"):
+        posterior(made)
+
+
+def test_a_seeded_release_can_be_analysed():
+    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", entropy=SeededEntropy(1), **PAIR)
+    assert posterior(made, **QUICK).names == ("P(x=1)", "P(x=2)", "P(x=3)")
+
+
+def test_several_releases_must_fit(folder):
+    coarse = privurn.release(FRAME.dropna(), domain=Grid(0, 80_000, 16_000), column="pay", **PAIR)
+    with pytest.raises(ModelError, match="different domains"):
+        posterior([folder, coarse], **QUICK)
+    fewer = privurn.release(FRAME.dropna()[:2000], domain=Grid(0, 80_000, 8_000), column="pay", **PAIR)
+    with pytest.raises(ModelError, match="different numbers of records"):
+        posterior([folder, fewer], **QUICK)
+
+
+def test_mechanisms_without_a_likelihood():
+    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", mechanism="exponential", epsilon=2, n_records=50)
+    with pytest.raises(ModelError, match="exponential"):
+        posterior(made, **QUICK)
