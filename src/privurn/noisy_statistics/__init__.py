@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.file import read_statistics as read_statistics
     from privurn.noisy_statistics.file import release_statistics as release_statistics
     from privurn.noisy_statistics.file import verify_statistics as verify_statistics
+    from privurn.noisy_statistics.fit import Fit as Fit
+    from privurn.noisy_statistics.fit import NotMixed as NotMixed
+    from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
+    from privurn.noisy_statistics.fit import fit_mean as fit_mean
+    from privurn.noisy_statistics.fit import fit_regression as fit_regression
+    from privurn.noisy_statistics.mcem import maximise as maximise
+    from privurn.noisy_statistics.model import PythonModel as PythonModel
     from privurn.noisy_statistics.noise_law import NoiseLaw as NoiseLaw
+    from privurn.noisy_statistics.observed import Observed as Observed
+    from privurn.noisy_statistics.regression_model import RegressionPrior as RegressionPrior
     from privurn.noisy_statistics.regression_statistic import NormalStatistic as NormalStatistic
     from privurn.noisy_statistics.regression_statistic import RegressionStatistic as RegressionStatistic
     from privurn.noisy_statistics.size import SizePrior as SizePrior
@@ -43,6 +52,15 @@ _HOME = {
     "PoissonStatistic": "sum_statistic",
     "infer_table": "table_inference",
     "TableStatistic": "table_statistic",
+    "Fit": "fit",
+    "NotMixed": "fit",
+    "fit_dirichlet": "fit",
+    "fit_mean": "fit",
+    "fit_regression": "fit",
+    "maximise": "mcem",
+    "Observed": "observed",
+    "PythonModel": "model",
+    "RegressionPrior": "regression_model",
 }
 
 __all__ = list(_HOME)

@@ -1,0 +1,42 @@
+"""Small dense algebra without library calls: a few rows, millions of times."""
+
+import math
+
+from numba.extending import register_jitable
+
+
+@register_jitable
+def update_cholesky(m, size):
+    """Lower triangular factor in place; False where the matrix is not positive definite."""
+    for i in range(size):
+        for j in range(i + 1):
+            value = m[i, j]
+            for k in range(j):
+                value -= m[i, k] * m[j, k]
+            if i == j:
+                if not value > 0.0:
+                    return False
+                m[i, i] = math.sqrt(value)
+            else:
+                m[i, j] = value / m[j, j]
+    return True
+
+
+@register_jitable
+def update_forward(factor, size, v):
+    """Solve factor x = v in place."""
+    for i in range(size):
+        value = v[i]
+        for k in range(i):
+            value -= factor[i, k] * v[k]
+        v[i] = value / factor[i, i]
+
+
+@register_jitable
+def update_backward(factor, size, v):
+    """Solve factor' x = v in place."""
+    for i in range(size - 1, -1, -1):
+        value = v[i]
+        for k in range(i + 1, size):
+            value -= factor[k, i] * v[k]
+        v[i] = value / factor[i, i]

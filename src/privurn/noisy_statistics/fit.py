@@ -1,0 +1,151 @@
+"""Posteriors from released statistics: pick the model, run chains until they have mixed, say so if they have not."""
+
+import tempfile
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.draws import Draws
+from privurn.errors import ModelError
+from privurn.noisy_statistics.dirichlet_model import DirichletModel
+from privurn.noisy_statistics.latent_chain import LatentChain, Moves
+from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
+from privurn.noisy_statistics.model import Model
+from privurn.noisy_statistics.observed import Observed
+from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
+from privurn.noisy_statistics.size import SizePrior
+from privurn.samplers.run import Progress, Schedule, run_chains
+
+if TYPE_CHECKING:
+    from privurn.noisy_statistics.statistic import NoisyStatistics
+
+WARM_UP, FIRST_DRAWS, LONGEST = 2000, 2000, 256_000
+"""Sweeps of each chain before the first draw; draws kept at first; where doubling them ends."""
+
+
+class NotMixed(UserWarning):
+    """Chains that did not mix: their summary cannot be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """Draws of parameters and n, with acceptance rates of each move in `sample_stats`; `problems` is empty where all mixed."""
+
+    model: Model
+    observed: Observed
+    draws: Draws
+    problems: tuple[str, ...]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether every number has R-hat at most 1.05 and at least 100 effective draws."""
+        return not self.problems
+
+    @property
+    def length(self) -> int:
+        """Draws of each chain that were needed, or given."""
+        return self.draws.n_draws
+
+    def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
+        """Tables from the posterior predictive law: parameters and n of a draw, then as many records.
+
+        They are computed from released numbers alone, so they cost no privacy.
+        """
+        rng = np.random.default_rng(seed)
+        drawn = {name: self.draws.flat(name) for name in self.draws.variables}
+        found = []
+        for at in rng.integers(self.draws.n_chains * self.draws.n_draws, size=tables):
+            one = {name: values[at] for name, values in drawn.items()}
+            found.append(self.model.simulate(self.model.flat(one), n=int(one["n"]), rng=rng))
+        return found
+
+
+def fit(
+    model: Model,
+    *,
+    observed: Observed,
+    moves: Moves = "interwoven",
+    chains: int = 4,
+    warm_up: int = WARM_UP,
+    draws: int | None = None,
+    seed: int | None = None,
+    progress: Progress = lambda done, total, figures: None,
+    checkpoint: str | Path | None = None,
+    threads: int | None = None,
+) -> Fit:
+    """The posterior of a model's parameters and of n.
+
+    With `draws` left out the chains are continued, twice as long each time, until they have mixed, and for at most 256,000
+    draws each. Where they have not mixed a `NotMixed` warning says so.
+    """
+    if chains < 2:
+        raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="chains=4")
+    sampler = LatentChain(model=model, observed=observed, moves=moves)
+    length = draws or FIRST_DRAWS
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "chains.npz" if checkpoint is None else Path(checkpoint)
+        while True:
+            schedule = Schedule(chains=chains, warm_up=warm_up, draws=length, seed=seed)
+            found = run_chains(
+                sampler,
+                schedule=schedule,
+                checkpoint=file,
+                progress=progress,
+                threads=threads,
+                dims=model.dims,
+                coords=model.coords,
+                attributes={"model": model.name, "length": "chosen" if draws is None else "given"},
+            )
+            problems = found.problems()
+            if draws is not None or not problems or 2 * length > LONGEST:
+                break
+            length *= 2
+    if problems:
+        warnings.warn(f"the chains have NOT mixed after {length:,} draws each: " + " ".join(problems), NotMixed, stacklevel=2)
+    return Fit(model=model, observed=observed, draws=found, problems=problems)
+
+
+def fit_regression(
+    statistics: "NoisyStatistics", *, prior: RegressionPrior | None = None, size_prior: SizePrior | None = None, **how: Any
+) -> Fit:
+    """Linear regression (or a normal mean) from released moments; `how` is passed to `fit`."""
+    model = RegressionModel.from_statistics(statistics, prior=prior)
+    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
+
+
+def fit_dirichlet(
+    statistics: "NoisyStatistics", *, shape: float = 1.0, rate: float = 0.1, size_prior: SizePrior | None = None, **how: Any
+) -> Fit:
+    """Dirichlet compositions from released log sums; alpha_j ~ Gamma(shape, rate)."""
+    model = DirichletModel.from_statistics(statistics, shape=shape, rate=rate)
+    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
+
+
+def fit_mean(
+    statistics: "NoisyStatistics",
+    *,
+    prior: tuple[float, float] | RegressionPrior | None = None,
+    size_prior: SizePrior | None = None,
+    **how: Any,
+) -> Fit:
+    """A proportion, a rate or a normal mean. `prior`: the two numbers of a Beta or Gamma law, or a RegressionPrior."""
+    if statistics.model == "normal":
+        if isinstance(prior, tuple):
+            raise ModelError("the prior of a normal mean is a RegressionPrior.")
+        return fit_regression(statistics, prior=prior, size_prior=size_prior, **how)
+    if isinstance(prior, RegressionPrior):
+        raise ModelError("the prior of a proportion or a rate is a pair of numbers.", hint="prior=(1, 1)")
+    model: Model
+    if statistics.model == "bernoulli":
+        first, second = prior or (1.0, 1.0)
+        model = BernoulliModel(first=first, second=second)
+    elif statistics.model == "poisson":
+        shape, inverse_scale = prior or (1.0, 0.1)
+        model = PoissonModel(upper=statistics.mechanism.upper, shape=shape, inverse_scale=inverse_scale)  # type: ignore[attr-defined]
+    else:
+        raise ModelError(f"these are statistics of the model {statistics.model}, not of a mean.")
+    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
