@@ -44,7 +44,7 @@ $(EARNINGS): | $(READY)
 	tar -xzf experiments-output/taxcalc/taxcalc-6.8.0.tar.gz -C experiments-output --strip-components=2 taxcalc-6.8.0/taxcalc/cps.csv.gz
 
 experiments: $(READY) $(EARNINGS)  ## the papers' tables with ours and the exact values beside them, into experiments-output/
-	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement; do \
+	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage; do \
 	  $(BIN)/python -m experiments.$$each > experiments-output/$$each.txt || exit 1; cat experiments-output/$$each.txt; \
 	done
 	$(BIN)/python -m experiments.census_column --data $(EARNINGS) --column e00200 --delta 1e-3 > experiments-output/earnings.txt

@@ -1,4 +1,4 @@
-"""privurn: certified differentially private synthetic data from Bayesian nonparametric urns.
+"""privurn: certified differentially private synthetic data from Bayesian nonparametric urns, and inference from private output.
 
 The main job is one call, `release(data, domain=..., epsilon=..., delta=...)`; the guarantee it gives can be recomputed by
 anyone with `verify(folder)`. Everything here is imported on first use, so `import privurn` stays fast.
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from privurn.domain import domain_from_file as domain_from_file
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
+    from privurn.mixtures import MixtureModel as MixtureModel
+    from privurn.mixtures import fit_mixture as fit_mixture
     from privurn.noisy_statistics.file import read_statistics as read_statistics
     from privurn.noisy_statistics.file import release_statistics as release_statistics
     from privurn.noisy_statistics.file import verify_statistics as verify_statistics
@@ -64,6 +66,8 @@ _HOME = {
     "DirichletMultinomialProfile": "privacy.urn_accounting",
     "DirichletProcessProfile": "privacy.urn_accounting",
     "PitmanYorProfile": "privacy.urn_accounting",
+    "MixtureModel": "mixtures",
+    "fit_mixture": "mixtures",
     "read_statistics": "noisy_statistics.file",
     "release_statistics": "noisy_statistics.file",
     "verify_statistics": "noisy_statistics.file",

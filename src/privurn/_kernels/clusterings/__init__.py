@@ -1,0 +1,1 @@
+"""Loops over many clusterings of the same rows."""

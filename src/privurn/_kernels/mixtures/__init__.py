@@ -1,0 +1,1 @@
+"""Compiled loops of mixtures from privatised data: records say what, generic functions say how, one file each sampler."""

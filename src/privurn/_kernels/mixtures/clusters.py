@@ -1,0 +1,137 @@
+"""What all samplers share: clusters numbered by first appearance, their atoms drawn anew, and what is kept of a draw.
+
+symbol  meaning
+c       cluster of each record;  k clusters, numbered 0..k-1 in order of appearance between two sweeps
+y       latent values, m for each record: those of record i are y[i m], ..., y[i m + m - 1]
+s       strength of the mixing
+
+Numbering after every sweep makes a chain independent of where a run is cut into pieces.
+"""
+
+import math
+
+import numpy as np
+
+from privurn._kernels._compile import compiled
+from privurn._kernels.mixtures.choice import chosen
+from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.mixtures.kernels import log_kernel, update_atom, update_derived, update_from_base, update_statistics
+from privurn._kernels.mixtures.mixings import new_weight, offset, stick
+
+GOAL = 0.574
+"""Acceptance rate of Langevin steps that is best in high dimensions, and good in two."""
+
+REST = 1e-3
+"""Kept measures are cut where less than this is left; what is left goes to one more atom."""
+
+
+@inner
+def update_labels(c, atoms, used):
+    """Number clusters by first appearance; returns their atoms in that order, and their sizes."""
+    label = np.full(used, -1, np.int64)
+    order = np.empty(used, np.int64)
+    sizes = np.zeros(used, np.int64)
+    k = 0
+    for i in range(c.shape[0]):
+        h = c[i]
+        if label[h] < 0:
+            label[h] = k
+            order[k] = h
+            k += 1
+        c[i] = label[h]
+        sizes[c[i]] += 1
+    packed = np.empty((k, atoms.shape[1]))
+    for h in range(k):
+        packed[h] = atoms[order[h]]
+    return packed, sizes[:k].copy()
+
+
+@inner
+def update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, warming, rng):
+    """Draw every atom given the latent values of its cluster; in warm-up the step is adapted. Returns the acceptance rate."""
+    k = atoms.shape[0]
+    statistics = np.zeros((k, n_statistics))
+    for i in range(c.shape[0]):
+        for j in range(i * m, i * m + m):
+            update_statistics(kernel, statistics, c[i], y[j])
+    total = 0.0
+    for h in range(k):
+        total += update_atom(kernel, atoms, h, statistics, math.exp(tuning[0]), rng)
+    if warming:  # Robbins and Monro
+        tuning[1] += 1.0
+        tuning[0] = min(max(tuning[0] + (total / k - GOAL) * tuning[1] ** -0.6, -10.0), 2.0)
+    return total / k
+
+
+@inner
+def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
+    """Draw the mixing measure given the clusters and keep its heaviest atoms: weights (T,) and parameters (T, p).
+
+    The measure is cut where less than REST is left. Should it have more than T atoms, all beyond the first T - 1 give their
+    weight to one of them, drawn in proportion: the mean of what is kept is the mean of the measure.
+    """
+    k, places = atoms.shape[0], weights.shape[0]
+    room = k + places + 1
+    heavy = np.empty(room)
+    place = np.empty((room, atoms.shape[1]))
+    total = 0.0
+    for h in range(k):
+        heavy[h] = rng.standard_gamma(sizes[h] + offset(mixing, s))
+        place[h] = atoms[h]
+        total += heavy[h]
+    fresh = new_weight(mixing, s, k)
+    rest = rng.standard_gamma(fresh) if fresh > 0.0 else 0.0
+    total += rest
+    rest /= total
+    for h in range(k):
+        heavy[h] /= total
+    used = k
+    while rest > 0.0 and used < room:
+        share = 1.0 if rest < REST or used == room - 1 else stick(mixing, s, k, used - k + 1, rng)
+        heavy[used] = rest * share
+        rest -= heavy[used]
+        update_from_base(kernel, place, used, rng)
+        used += 1
+        if share == 1.0:
+            break
+    order = np.argsort(-heavy[:used])
+    weights[:] = 0.0
+    parameters[:] = 0.0
+    for t in range(min(used, places)):
+        weights[t] = heavy[order[t]]
+        parameters[t] = place[order[t], : parameters.shape[1]]
+    if used > places:
+        left = 0.0
+        for t in range(places - 1, used):
+            left += heavy[order[t]]
+        t = chosen(heavy[order], places - 1, used, left, rng)
+        weights[places - 1] = left
+        parameters[places - 1] = place[order[t], : parameters.shape[1]]
+
+
+@compiled
+def first_atoms(kernel, c, y, m, k, width, n_statistics, tuning, rng):
+    """Atoms of k clusters before the first sweep: from the base measure, then moved towards the values of their members."""
+    atoms = np.empty((k, width))
+    for h in range(k):
+        update_from_base(kernel, atoms, h, rng)
+    update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, False, rng)
+    return atoms
+
+
+@compiled
+def update_densities(densities, kernel, weights, parameters, width, grid):
+    """Density of each kept measure at each entry of the grid: densities (draws, grid); an atom has `width` numbers."""
+    places = weights.shape[1]
+    atoms = np.zeros((places, width))
+    for t in range(weights.shape[0]):
+        for h in range(places):
+            if weights[t, h] > 0.0:
+                atoms[h, : parameters.shape[2]] = parameters[t, h]
+                update_derived(kernel, atoms, h)
+        for g in range(grid.shape[0]):
+            total = 0.0
+            for h in range(places):
+                if weights[t, h] > 0.0:
+                    total += weights[t, h] * math.exp(log_kernel(kernel, grid[g], atoms, h))
+            densities[t, g] = total

@@ -1,0 +1,67 @@
+"""Functions that behave as the types of their first arguments say, in compiled code and in plain Python alike.
+
+A channel, a kernel and a mixing are records (NamedTuples of numbers and arrays). `generic` declares what a loop may ask of
+a record; `implement` says how one type of record answers. numba sees an `overload`, so the loop is compiled once for each
+combination of records and costs nothing at run time; with numba switched off the same table is looked up in Python.
+
+Only entry points (`_compile.compiled`) are cached on disk, and only for records of this package: numba's cache notices no
+change in a user's file. Everything below an entry point is `inner` and is compiled into it.
+"""
+
+from functools import cache, wraps
+
+import numba
+from numba.extending import overload
+
+OPTIONS = {"error_model": "numpy", "nogil": True}
+
+inner = numba.njit(**OPTIONS)
+inlined = numba.njit(forceinline=True, **OPTIONS)
+
+
+def generic(*, on, default=False, often=False):
+    """Declare a function that is chosen by the types of its first `on` arguments.
+
+    With `default` the body is what it does for all other types; without it, other types are an error. `often` says that it is
+    called for every record: it is inlined then, which makes loops faster and compiling slower.
+    """
+
+    def declare(body):
+        table = {}
+        otherwise = body if default else None
+
+        @wraps(body)
+        def call(*arguments):
+            classes = tuple(type(each) for each in arguments[:on])
+            return table.get(classes, body)(*arguments)
+
+        @overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": often})
+        def choose(*arguments):  # None: numba says which types it has no implementation for
+            return table.get(tuple(getattr(each, "instance_class", None) for each in arguments[:on]), otherwise)
+
+        call.table = table
+        return call
+
+    return declare
+
+
+def implement(function, *records):
+    """Say what `function` does for records of these types: a decorator."""
+
+    def register(body):
+        function.table[records] = body
+        return body
+
+    return register
+
+
+def entry(function, *records):
+    """The compiled entry point for these records; compiled afresh in this process where one of them is a user's own."""
+    if all(type(each).__module__.startswith("privurn.") for each in records) or not hasattr(function, "py_func"):
+        return function
+    return _uncached(function)
+
+
+@cache
+def _uncached(function):
+    return numba.njit(**OPTIONS)(function.py_func)

@@ -1,0 +1,39 @@
+"""Bayesian nonparametric mixtures from privatised data: densities and clusters of the confidential population.
+
+    y_i | theta_i ~ kernel,   theta_i ~ P,   P ~ mixing,   released z_i ~ channel(. | y_i)
+
+Kernels, mixings and channels multiply: any sampler takes any combination (docs/design-mixtures.md).
+"""
+
+from privurn.mixtures.kernels import BetaKernel, CategoricalKernel, ComponentsKernel, GaussianKernel, OwnKernel
+from privurn.mixtures.marginal_samplers import Neal2, Neal3, Neal8
+from privurn.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+from privurn.mixtures.model import MixtureModel, OwnChannel, TableChannel
+from privurn.mixtures.posterior import DensityEstimate, MixturePosterior, fit_mixture
+from privurn.mixtures.samplers import Keep, Neal5, SliceSampler
+from privurn.mixtures.total_gaussian import TotalGaussianKernel
+
+__all__ = [
+    "BetaKernel",
+    "CategoricalKernel",
+    "ComponentsKernel",
+    "DensityEstimate",
+    "DirichletProcess",
+    "FiniteDirichlet",
+    "GammaPrior",
+    "GaussianKernel",
+    "Keep",
+    "MixtureModel",
+    "MixturePosterior",
+    "Neal2",
+    "Neal3",
+    "Neal5",
+    "Neal8",
+    "OwnChannel",
+    "OwnKernel",
+    "PitmanYor",
+    "SliceSampler",
+    "TableChannel",
+    "TotalGaussianKernel",
+    "fit_mixture",
+]

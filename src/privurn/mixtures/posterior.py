@@ -1,0 +1,167 @@
+"""From released values to the posterior of the confidential population: the main call, and what it gives."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privurn.channels import GaussianChannel, LaplaceChannel
+from privurn.draws import Draws
+from privurn.errors import ModelError
+from privurn.mixtures.marginal_samplers import Neal2, Neal3, Neal8
+from privurn.mixtures.mixings import DirichletProcess
+from privurn.mixtures.model import MixtureModel
+from privurn.mixtures.samplers import Keep, MixtureSampler, Neal5, SliceSampler
+from privurn.samplers.run import Progress, Schedule, run_chains
+
+SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
+
+NARROW, FEW = 25.0, 5000
+"""From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured."""
+
+SAMPLERS: Mapping[str, Callable[..., MixtureSampler]] = {
+    "neal5": Neal5,
+    "slice": SliceSampler,
+    "neal8": Neal8,
+    "neal2": Neal2,
+    "neal3": Neal3,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DensityEstimate:
+    """Posterior mean density of the confidential values at `grid`, with a pointwise equal-tailed band."""
+
+    grid: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    level: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixturePosterior:
+    """Draws from the posterior of a mixture, and what follows from them. Holds nothing but what was released or drawn."""
+
+    model: MixtureModel
+    draws: Draws
+
+    @property
+    def n_clusters(self) -> NDArray[np.int64]:
+        """Number of clusters, (chain, draw)."""
+        return self.draws["n_clusters"]
+
+    def densities(self, grid: ArrayLike) -> NDArray[np.float64]:
+        """Density of every draw's mixing measure at the grid: (draws of all chains, grid)."""
+        from privurn._kernels.mixtures.clusters import update_densities
+        from privurn._kernels.mixtures.dispatch import entry
+
+        kernel = self.model.kernel
+        points = np.asarray(grid, np.float64)
+        if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
+            raise ModelError("a grid is a list of finite numbers.", hint="np.linspace(lower, upper, 200)")
+        if "density" in self.draws and np.array_equal(points, np.asarray(self.draws.coords["grid"])):
+            return self.draws.flat("density")
+        if kernel.categorical:
+            raise ModelError("a density on a grid is for kernels on numbers.")
+        if "atoms" not in self.draws:
+            raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=32), or the density_grid that was asked for")
+        weights, atoms = self.draws.flat("weights"), self.draws.flat("atoms")
+        out, record = np.empty((len(weights), points.size)), kernel.record()
+        entry(update_densities, record)(out, record, weights, atoms, kernel.width, points)
+        return out
+
+    def density(self, grid: ArrayLike, *, level: float = 0.95) -> DensityEstimate:
+        """Posterior mean and pointwise band of the density of the confidential values."""
+        if not 0.0 < level < 1.0:
+            raise ModelError("the level of a band must be between 0 and 1.", hint="For example level=0.95")
+        drawn = self.densities(grid)
+        lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+        points = np.asarray(grid, np.float64)
+        return DensityEstimate(grid=points, mean=drawn.mean(axis=0), lower=lower, upper=upper, level=level)
+
+
+def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> tuple[MixtureSampler, str]:
+    """The sampler that `sampler="auto"` takes, and why.
+
+    Neal 5 proposes values from the kernel alone: the wider the noise, the more of them are accepted. The slice sampler draws
+    them from their exact law where it is known, and wins under little noise (`python -m benchmarks.mixtures grid`).
+    """
+    channel = model.channel
+    if isinstance(channel, (LaplaceChannel, GaussianChannel)) and isinstance(model.mixing, DirichletProcess):
+        slices = SliceSampler(model=model, released=released, keep=keep)
+        narrow = (channel.bounds[1] - channel.bounds[0]) / channel.scale >= NARROW
+        if narrow and slices.has_marginal() and slices.observed.n <= FEW:
+            return slices, "latent values have an exact law and the noise is narrow"
+    return Neal5(model=model, released=released, keep=keep), "its clusters mix faster for its time here"
+
+
+def fit_mixture(
+    released: ArrayLike,
+    *,
+    model: MixtureModel,
+    sampler: SamplerName = "auto",
+    schedule: Schedule | None = None,
+    draws: int = 1000,
+    warm_up: int = 1000,
+    chains: int = 4,
+    thin: int = 1,
+    seed: int | None = None,
+    keep: Keep | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress = lambda done, total, figures: None,
+    threads: int | None = None,
+    **options: Any,
+) -> MixturePosterior:
+    """Posterior of a mixture of confidential values from what was released of them.
+
+    Parameters
+    ----------
+    released
+        What the channel released, one entry (a number or a row) for each record.
+    model
+        Channel, kernel and mixing.
+    sampler
+        "neal5", "slice", "neal8", "neal2", "neal3", or "auto"; the choice and its reason are attributes of the draws. `options`
+        go to the sampler.
+    schedule
+        Chains, warm-up, draws, thinning and seed in one object, in place of the five numbers.
+    keep
+        What is kept of every draw besides numbers: bounds memory.
+    checkpoint
+        File that makes an interrupted run continue bit by bit.
+    """
+    keep = Keep() if keep is None else keep
+    if schedule is None:
+        schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
+    reason = "it was asked for"
+    if sampler == "auto":
+        if options:
+            raise ModelError("options of a sampler need its name.", hint='For example sampler="neal5", values=5')
+        chosen, reason = choose_sampler(model, released, keep=keep)
+    elif sampler in SAMPLERS:
+        try:
+            chosen = SAMPLERS[sampler](model=model, released=released, keep=keep, **options)
+        except TypeError:
+            raise ModelError(f"{sampler} has no such option: {', '.join(options)}.") from None
+    else:
+        raise ModelError(f"the sampler {sampler!r} is not known.", hint=f"auto, {', '.join(SAMPLERS)}")
+    found = run_chains(
+        chosen,
+        schedule=schedule,
+        threads=threads,
+        checkpoint=checkpoint,
+        progress=progress,
+        dims=chosen.dims(),
+        coords=chosen.coords(),
+        attributes={
+            "chosen_because": reason,
+            "kernel": model.kernel.name,
+            "mixing": model.mixing.name,
+            "records": chosen.observed.n,
+        },
+    )
+    return MixturePosterior(model=model, draws=found)

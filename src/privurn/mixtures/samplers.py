@@ -1,0 +1,238 @@
+"""Samplers of mixtures as `samplers.run` runs them: state in plain arrays, one compiled call for many sweeps."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privurn.errors import ModelError, SamplingError
+from privurn.mixtures.model import MixtureModel, Observed
+from privurn.samplers.run import Arrays
+
+FIRST_CLUSTERS = 8
+"""Chains start with one to so many clusters."""
+
+LARGEST_DISCOUNT = 0.3
+"""Of Pitman-Yor processes that the slice sampler takes: above 0.38 its cost has no mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """What is kept of a draw besides the number of clusters, the strength and acceptance rates.
+
+    `atoms`: so many of the mixing measure's heaviest atoms, with their weights (0: none). `density_grid`: the density of the
+    confidential values at these points instead of, or beside, the atoms. Allocations and latent values take n numbers a draw.
+    """
+
+    atoms: int = 32
+    allocations: bool = False
+    latent: bool = False
+    density_grid: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.atoms, bool) or int(self.atoms) != self.atoms or not 0 <= self.atoms <= 10_000:
+            raise ModelError("atoms must be a whole number from 0 to 10,000.", hint="For example Keep(atoms=32)")
+        if self.density_grid is not None:
+            object.__setattr__(self, "density_grid", tuple(float(x) for x in self.density_grid))
+            if not self.density_grid or not np.isfinite(self.density_grid).all():
+                raise ModelError("a density grid needs at least one point, all finite.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureSampler(ABC):
+    """What all samplers of mixtures share; `draw` is the compiled loop.
+
+    State: allocations (n,), latent (m n, ...), atoms (clusters, width), strength (1,), tuning (2,).
+    """
+
+    model: MixtureModel
+    released: ArrayLike = field(repr=False)
+    keep: Keep = field(default_factory=Keep)
+    name: ClassVar[str]
+    monitored: ClassVar[tuple[str, ...]] = ("n_clusters",)
+
+    def __post_init__(self) -> None:
+        if self.keep.density_grid is not None and self.model.kernel.categorical:
+            raise ModelError("a density grid is for kernels on numbers.")
+        object.__setattr__(self, "_observed", self.model.observe(self.released))
+        object.__setattr__(self, "_records", (self.observed.channel, self.model.kernel.record(), self.model.mixing.record()))
+
+    @property
+    def records(self) -> tuple[Any, ...]:
+        """Channel, kernel and mixing, compiled."""
+        return self._records  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def observed(self) -> Observed:
+        """The released values, as compiled loops take them."""
+        return self._observed  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def auxiliary(self) -> int:
+        """Latent values of each record."""
+        return 1
+
+    def has_marginal(self) -> bool:
+        """Whether latent values can be summed out."""
+        from privurn._kernels.mixtures import categorical, gaussian_pairs, total_gaussian  # noqa: F401 (they register their pairs)
+        from privurn._kernels.mixtures.latent import marginal_pairs
+
+        channel, kernel, _ = self.records
+        return (type(channel), type(kernel)) in marginal_pairs()
+
+    @abstractmethod
+    def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
+        """Do sweeps in place and return the atoms."""
+
+    def settings(self) -> tuple[Any, ...]:
+        """What else the law of the chain depends on."""
+        return ()
+
+    def fingerprint(self) -> str:
+        """Hash of the model, what was released, and what is kept."""
+        digest = hashlib.sha256(repr((self.name, self.model, self.keep, self.settings())).encode())
+        digest.update(self.observed.z.tobytes())
+        return digest.hexdigest()
+
+    def start(self, rng: np.random.Generator) -> Arrays:
+        """Groups of similar latent values, a number of them that differs from chain to chain."""
+        from privurn._kernels.mixtures.clusters import first_atoms
+        from privurn._kernels.mixtures.dispatch import entry
+
+        y, kernel = self.observed.start, self.model.kernel
+        most = int(min(FIRST_CLUSTERS, self.observed.n, self.model.mixing.most_clusters))
+        groups = int(rng.integers(1, most + 1))
+        order = np.argsort(y if y.ndim == 1 else y[:, 0], kind="stable")
+        allocations = np.empty(self.observed.n, np.int64)
+        allocations[order] = np.arange(self.observed.n) * groups // self.observed.n
+        _, first, labels = np.unique(allocations, return_index=True, return_inverse=True)
+        allocations = np.argsort(np.argsort(first))[labels].astype(np.int64)  # by first appearance
+        latent, tuning = np.repeat(y, self.auxiliary, axis=0), np.zeros(2)
+        record, m = self.records[1], self.auxiliary
+        run = entry(first_atoms, record)
+        atoms = run(record, allocations, latent, m, groups, kernel.width, kernel.n_statistics, tuning, rng)
+        strength = np.array([self.model.mixing.first_strength])
+        return {"allocations": allocations, "latent": latent, "atoms": atoms, "strength": strength, "tuning": tuning}
+
+    def advance(
+        self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
+    ) -> tuple[Arrays, Arrays]:
+        """Sweeps in one compiled call."""
+        from privurn._kernels.mixtures.clusters import update_densities
+        from privurn._kernels.mixtures.dispatch import entry
+
+        draws, n, kernel, keep = (0 if warming else sweeps // thin), self.observed.n, self.model.kernel, self.keep
+        measures = draws if keep.atoms or keep.density_grid is not None else 0
+        places = keep.atoms or Keep.atoms
+        kept: Arrays = {
+            "n_clusters": np.empty(draws, np.int64),
+            "strength": np.empty(draws),
+            "weights": np.empty((measures, places)),
+            "atoms": np.empty((measures, places, len(kernel.parameter_names))),
+            "allocations": np.empty((draws if keep.allocations else 0, n), np.int64),
+            "latent": np.empty((draws if keep.latent else 0, *self.observed.start.shape), self.observed.start.dtype),
+            "acceptance": np.empty(draws),
+            "atom_acceptance": np.empty(draws),
+        }
+        state["atoms"] = self.draw(state, rng, sweeps=sweeps, thin=thin, warming=warming, keep=tuple(kept.values()))
+        if keep.density_grid is not None:
+            kept["density"] = np.empty((draws, len(keep.density_grid)))
+            record = self.records[1]
+            grid = np.array(keep.density_grid)
+            entry(update_densities, record)(kept["density"], record, kept["weights"], kept["atoms"], kernel.width, grid)
+        if not keep.atoms:
+            del kept["weights"], kept["atoms"]
+        for name, wanted in (("allocations", keep.allocations), ("latent", keep.latent)):
+            if not wanted:
+                del kept[name]
+        return kept, {name: kept.pop(name) for name in ("acceptance", "atom_acceptance")}
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Names of the axes after chain and draw."""
+        latent = ("record",) if self.observed.start.ndim == 1 else ("record", "column")
+        named = {"weights": ("atom",), "atoms": ("atom", "parameter"), "allocations": ("record",), "latent": latent}
+        return named | {"density": ("grid",)}
+
+    def coords(self) -> dict[str, Any]:
+        """Parameters and the density grid."""
+        found: dict[str, Any] = {"parameter": list(self.model.kernel.parameter_names)} if self.keep.atoms else {}
+        return found if self.keep.density_grid is None else found | {"grid": list(self.keep.density_grid)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neal5(MixtureSampler):
+    """Private Neal 5: pseudo-marginal, `values` auxiliary values for each record. Any channel, kernel and mixing."""
+
+    values: int = 1
+    name: ClassVar[str] = "neal5"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, bool) or int(self.values) != self.values or self.values < 1:
+            raise ModelError("there must be at least one auxiliary value for each record.", hint="For example values=1")
+        super().__post_init__()
+
+    @property
+    def auxiliary(self) -> int:
+        """As asked for."""
+        return self.values
+
+    def settings(self) -> tuple[Any, ...]:
+        """Auxiliary values."""
+        return (self.values,)
+
+    def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
+        """Compiled sweeps."""
+        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.mixtures.neal5 import run_neal5
+
+        c, y, atoms, strength, tuning = (state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
+        records = self.records
+        sizes = self.model.kernel.n_statistics, sweeps, thin, warming
+        return entry(run_neal5, *records)(
+            *records, self.observed.z, c, y, self.values, atoms, strength, tuning, *sizes, keep, rng
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceSampler(MixtureSampler):
+    """Private slice sampler. Exact draws of latent values where channel and kernel allow it, else a Metropolis step.
+
+    `marginal=True` chooses clusters with the latent values summed out: for pairs of `latent.marginal_pairs` only. A sweep needs
+    h atoms with a probability that falls like h^-((1-d)^2/d) at discount d, so discounts above 0.3 are refused.
+    """
+
+    marginal: bool = False
+    name: ClassVar[str] = "slice"
+
+    def __post_init__(self) -> None:
+        if getattr(self.model.mixing, "discount", 0.0) > LARGEST_DISCOUNT:
+            raise ModelError(
+                f"the slice sampler needs too many atoms at a discount above {LARGEST_DISCOUNT}.", hint='sampler="neal5"'
+            )
+        super().__post_init__()
+        if self.marginal and not self.has_marginal():
+            raise ModelError("this channel and kernel have no marginal density in closed form.", hint="Leave marginal out")
+
+    def settings(self) -> tuple[Any, ...]:
+        """How clusters are weighed."""
+        return (self.marginal,)
+
+    def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
+        """Compiled sweeps."""
+        from privurn._kernels.mixtures import categorical, gaussian_pairs  # noqa: F401 (they register their pairs)
+        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.mixtures.slices import GivenLatent, GivenReleased, run_slices
+
+        c, y, atoms, strength, tuning = (state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
+        weighing = GivenReleased() if self.marginal else GivenLatent()
+        records = (weighing, *self.records)
+        sizes = self.model.kernel.n_statistics, sweeps, thin, warming
+        run: Callable[..., NDArray[Any]] = entry(run_slices, *records)
+        atoms = run(*records, self.observed.z, c, y, atoms, strength, tuning, *sizes, keep, rng)
+        if len(atoms) == 0:
+            raise SamplingError("a sweep needs more than a million atoms.", hint='sampler="neal5", or a smaller discount')
+        return atoms

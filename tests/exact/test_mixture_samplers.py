@@ -1,0 +1,359 @@
+"""Samplers of mixtures keep the posterior, by enumeration of all states.
+
+Kernel and channel are finite here: two known components, two or three values. The state of a chain is then one of a few
+hundred (clusters, atoms, latent values), and its posterior is a product that is written out below, independently of the code.
+
+Private Neal 5 draws nothing but uniforms in this case. Run without numba on uniforms that branch wherever the code compares
+them, one sweep gives the transition matrix of the very code that is compiled, and pi P = pi to rounding. The slice sampler
+also draws gamma variables: chains that start at the posterior must still have it after some sweeps (chi-square, alpha 1e-6).
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+BASE = np.array([0.3, 0.7])
+F = np.array([[0.8, 0.2], [0.35, 0.65]])
+Q = np.array([[0.6, 0.3, 0.1], [0.15, 0.25, 0.6]])
+Z = (0, 2, 1, 2)
+ALPHA = 1e-6
+MIXINGS = {"process": ("DirichletProcess", {"strength": 0.8}), "discount": ("PitmanYor", {"discount": 0.3, "strength": 0.3})}
+MIXINGS["finite"] = ("FiniteDirichlet", {"components": 3, "strength": 1.2})
+
+
+def partitions(n):
+    """All clusterings of n records, labels by first appearance."""
+    found = [(0,)]
+    for _ in range(n - 1):
+        found = [(*c, h) for c in found for h in range(max(c) + 2)]
+    return found
+
+
+def log_urn(c, kind):
+    """Log probability of a clustering, record after record (independently of the package)."""
+    name, given = kind
+    total, sizes = 0.0, []
+    for i, h in enumerate(c):
+        k, s = len(sizes), given["strength"]
+        if name == "FiniteDirichlet":
+            a = s / given["components"]
+            weights = [size + a for size in sizes] + [a * (given["components"] - k)]
+        else:
+            d = given.get("discount", 0.0)
+            weights = [size - d for size in sizes] + [s + d * k]
+        if weights[h] <= 0.0:
+            return -math.inf
+        total += math.log(weights[h] / (i + s))
+        if h == k:
+            sizes.append(0)
+        sizes[h] += 1
+    return total
+
+
+def posterior(n, m, kind):
+    """States (clusters, atoms, latent values) and their probabilities: urn x base x kernel x mean of the channel."""
+    states, weights = [], []
+    for c in partitions(n):
+        for atoms in product(range(len(BASE)), repeat=max(c) + 1):
+            for y in product(range(F.shape[1]), repeat=n * m):
+                weight = math.exp(log_urn(c, kind)) * math.prod(BASE[a] for a in atoms)
+                for i in range(n):
+                    own = y[i * m : i * m + m]
+                    weight *= math.prod(F[atoms[c[i]], v] for v in own) * np.mean([Q[v, Z[i]] for v in own])
+                if weight > 0.0:
+                    states.append((c, atoms, y))
+                    weights.append(weight)
+    weights = np.array(weights)
+    return states, weights / weights.sum()
+
+
+class Branching:
+    """Uniform variables that take every way which the code could go, one after the other, with its probability."""
+
+    def __init__(self):
+        self.ways = []
+
+    def paths(self, run):
+        """Probability and result of every way."""
+        self.ways = []
+        while True:
+            self.at, self.probability = 0, 1.0
+            yield run(), self.probability
+            while self.ways and self.ways[-1][0] == self.ways[-1][1] - 1:
+                self.ways.pop()
+            if not self.ways:
+                return
+            self.ways[-1][0] += 1
+
+    def random(self):
+        return Uniform(self)
+
+    def take(self, shares):
+        if self.at == len(self.ways):
+            self.ways.append([0, len(shares)])
+        way = self.ways[self.at][0]
+        self.at += 1
+        self.probability *= shares[way]
+        return way
+
+
+class Uniform:
+    """shift + slope U, where U is uniform on an interval that comparisons make smaller."""
+
+    def __init__(self, rng, shift=0.0, slope=1.0, inside=None):
+        self.rng, self.shift, self.slope = rng, shift, slope
+        self.inside = [0.0, 1.0] if inside is None else inside
+
+    def __mul__(self, factor):
+        return Uniform(self.rng, self.shift * factor, self.slope * factor, self.inside)
+
+    def __add__(self, number):
+        return Uniform(self.rng, self.shift + number, self.slope, self.inside)
+
+    def __truediv__(self, number):
+        return self * (1.0 / number)
+
+    def __sub__(self, number):
+        return self + (-number)
+
+    def __lt__(self, number):
+        cut = (number - self.shift) / self.slope
+        low, high = self.inside
+        if cut <= low or cut >= high:
+            return bool(cut >= high)
+        way = self.rng.take([(cut - low) / (high - low), (high - cut) / (high - low)])
+        self.inside[way ^ 1] = cut
+        return way == 0
+
+    def __ge__(self, number):
+        return not self < number
+
+    def __int__(self):
+        k = 0
+        while not self < k + 1:
+            k += 1
+        return k
+
+
+def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
+    """Largest entry of pi P - pi, P the law of one pass from record `first` on (and of the atoms' update)."""
+    from privurn import mixtures
+    from privurn._kernels.mixtures.categorical import ComponentsKernel
+    from privurn._kernels.mixtures.channels import Table
+    from privurn._kernels.mixtures.clusters import update_atoms, update_labels
+    from privurn._kernels.mixtures.neal5 import enlarged, enlarged_counts, log_mean_density, update_clusters
+
+    channel, kernel = Table(np.log(Q)[None]), ComponentsKernel(BASE, np.log(F))
+    mixing = getattr(mixtures, kind[0])(**kind[1])
+    record, strength = mixing.record(), mixing.first_strength
+    z = np.array(Z[:n])[:, None]
+    states, pi = posterior(n, m, kind)
+    index = {state: i for i, state in enumerate(states)}
+    rng = Branching()
+
+    def sweep(state):
+        c, y = np.array(state[0]), np.array(state[2])[:, None]
+        atoms = np.array(state[1], float)[:, None]
+        k = len(atoms)
+        level = np.array([log_mean_density(channel, z[i], y, i * m, m) for i in range(n)])
+        where, room = np.array([first, k, k, 0]), k + n + 1
+        atoms, sizes = enlarged(atoms, room), enlarged_counts(np.bincount(c), room)
+        free, trial = np.zeros(room, int), np.zeros_like(y[:m])
+        update_clusters(channel, kernel, record, strength, z, c, y, trial, level, atoms, sizes, free, where, rng)
+        atoms, sizes = update_labels(c, atoms, where[2])
+        if atoms_too:
+            update_atoms(kernel, atoms, c, y, m, F.shape[1], np.zeros(2), False, rng)
+        return tuple(c.tolist()), tuple(atoms[:, 0].astype(int).tolist()), tuple(y[:, 0].tolist())
+
+    after, paths = np.zeros(len(states)), 0
+    for i, state in enumerate(states):
+        row = 0.0
+        for result, probability in rng.paths(lambda state=state: sweep(state)):
+            after[index[result]] += pi[i] * probability
+            row += probability
+            paths += 1
+        assert abs(row - 1.0) < 1e-12
+    return float(np.abs(after - pi).max()), len(states), paths
+
+
+def chains_of_the_package(names):
+    """A few sweeps of several chains: digests of everything they give."""
+    import hashlib
+
+    from privurn import mixtures as mix
+    from privurn.channels import HaarWaveletChannel, LaplaceChannel
+    from privurn.samplers.run import Schedule, run_chains
+
+    rng = np.random.default_rng(5)
+    y = rng.normal([-4.0, 4.0], 1.0, size=(6, 2)).ravel()
+    laplace = LaplaceChannel.calibrate(bounds=(-6, 6), epsilon=6)
+    wavelet = HaarWaveletChannel.calibrate(bounds=(0, 1), levels=2, epsilon=20)
+    z, waves = laplace.simulate(y, rng=rng), wavelet.simulate(rng.beta(3, 9, size=8), rng=rng)
+    strength = mix.DirichletProcess(strength=mix.GammaPrior())
+    gaussian = mix.MixtureModel(channel=laplace, kernel=mix.GaussianKernel(), mixing=strength)
+    beta = mix.MixtureModel(channel=wavelet, kernel=mix.BetaKernel())
+    keep = mix.Keep(latent=True, allocations=True)
+    samplers = {
+        "neal5": mix.Neal5(model=gaussian, released=z, values=2, keep=keep),
+        "slice": mix.SliceSampler(model=gaussian, released=z, keep=keep),
+        "beta": mix.Neal5(model=beta, released=waves, keep=keep),
+    }
+    found = {}
+    for name in names:
+        draws = run_chains(samplers[name], schedule=Schedule(chains=1, warm_up=20, draws=30, thin=2, seed=3))
+        arrays = {**draws.variables, **draws.sample_stats}
+        found[name] = {key: hashlib.sha256(values.tobytes()).hexdigest() for key, values in arrays.items()}
+    return found
+
+
+def in_plain_python(task):
+    """Run a task of this file in a process without numba's compiler."""
+    done = subprocess.run(
+        [sys.executable, __file__, task],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
+    for name, (error, n_states, n_paths) in in_plain_python("matrices").items():
+        assert n_states >= 20, name
+        assert n_paths > 100, name
+        assert error < 1e-12, f"{name}: pi P differs from pi by {error:.1e}"
+
+
+def test_an_upside_down_ratio_does_not():
+    """The acceptance ratio as the paper's text prints it."""
+    assert in_plain_python("upside-down")["error"] > 1e-3
+
+
+@pytest.mark.parametrize("names", ["neal5,slice", pytest.param("beta", marks=pytest.mark.long)])
+def test_compiled_and_plain_chains_are_the_same_bit_by_bit(names):
+    assert in_plain_python(names) == chains_of_the_package(names.split(","))
+
+
+def states_after(sampler, states, chosen, rng, *, sweeps):
+    """States of chains that start at the chosen ones."""
+    index = {state: i for i, state in enumerate(states)}
+    empty = np.empty(0)
+    keep = (np.empty(0, np.int64), empty, np.empty((0, 1)), np.empty((0, 1, 1)))
+    keep = (*keep, np.empty((0, len(Z)), np.int64), np.empty((0, len(Z), 1), np.int64), empty, empty)
+    found = np.empty(len(chosen), int)
+    for t, i in enumerate(chosen):
+        c, atoms, y = states[i]
+        state = {
+            "allocations": np.array(c),
+            "latent": np.array(y)[:, None],
+            "atoms": np.array(atoms, float)[:, None],
+            "strength": np.array([sampler.model.mixing.first_strength]),
+            "tuning": np.zeros(2),
+        }
+        rows = sampler.draw(state, rng, sweeps=sweeps, thin=1, warming=False, keep=keep)
+        key = (
+            tuple(state["allocations"].tolist()),
+            tuple(rows[:, 0].astype(int).tolist()),
+            tuple(state["latent"][:, 0].tolist()),
+        )
+        found[t] = index[key]
+    return found
+
+
+def p_value(found, pi):
+    """Chi-square of counts against exact probabilities, rare states together."""
+    counts, expected = np.bincount(found, minlength=len(pi)), len(found) * pi
+    common = expected >= 10.0
+    observed = np.append(counts[common], counts[~common].sum())
+    return float(stats.chisquare(observed, np.append(expected[common], expected[~common].sum())).pvalue)
+
+
+def toy(kind):
+    from privurn import mixtures as mix
+
+    mixing = getattr(mix, kind[0])(**kind[1])
+    kernel = mix.ComponentsKernel(base=BASE, f=F)
+    return mix.MixtureModel(channel=mix.TableChannel(probabilities=Q), kernel=kernel, mixing=mixing)
+
+
+SAMPLERS = [("process", {}), pytest.param("process", {"marginal": True}, marks=pytest.mark.long)]
+SAMPLERS += [
+    pytest.param(name, given, marks=pytest.mark.long) for name in ("discount", "finite") for given in ({}, {"marginal": True})
+]
+
+
+@pytest.mark.parametrize(("name", "options"), SAMPLERS)
+def test_sweeps_of_the_slice_sampler_keep_the_posterior(name, options):
+    from privurn.mixtures import SliceSampler
+
+    n, rng = 3, np.random.default_rng(11)
+    states, pi = posterior(n, 1, MIXINGS[name])
+    sampler = SliceSampler(model=toy(MIXINGS[name]), released=np.array(Z[:n]), **options)
+    found = states_after(sampler, states, rng.choice(len(pi), size=20_000, p=pi), rng, sweeps=3)
+    p = p_value(found, pi)
+    assert p > ALPHA, f"p = {p:.1e}: rejects a right sampler with probability {ALPHA}"
+
+
+@pytest.mark.parametrize(
+    "old_new",
+    [
+        ("while rest > lowest:", "while used < k + 1:"),
+        pytest.param(("slices[i] = rng.random() *", "slices[i] = 0.5 *"), marks=pytest.mark.long),
+    ],
+)
+def test_wrong_slices_are_found_out(old_new):
+    """No atoms beyond the first stick, whatever the slices; slices that are not uniform."""
+    from pathlib import Path
+
+    from privurn._kernels.mixtures import slices as right
+    from privurn.mixtures import SliceSampler
+
+    source = Path(right.__file__).read_text()
+    assert source.count(old_new[0]) == 1
+    wrong = {"__name__": "wrong"}
+    exec(compile(source.replace(*old_new), "wrong", "exec"), wrong)
+
+    class Wrong(SliceSampler):
+        def draw(self, state, rng, *, sweeps, thin, warming, keep):
+            parts = [state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning")]
+            c, y, atoms, strength, tuning = parts
+            given = (self.model.kernel.n_statistics, sweeps, thin, warming, keep, rng)
+            return wrong["run_slices"](
+                wrong["GivenLatent"](), *self.records, self.observed.z, c, y, atoms, strength, tuning, *given
+            )
+
+    n, rng = 3, np.random.default_rng(12)
+    states, pi = posterior(n, 1, MIXINGS["process"])
+    sampler = Wrong(model=toy(MIXINGS["process"]), released=np.array(Z[:n]))
+    found = states_after(sampler, states, rng.choice(len(pi), size=20_000, p=pi), rng, sweeps=3)
+    assert p_value(found, pi) < ALPHA
+
+
+def main(task):
+    if task == "matrices":
+        found = {f"two records, {name}": neal5_matrix_error(2, 1, kind) for name, kind in MIXINGS.items()}
+        found["two values each"] = neal5_matrix_error(2, 2, MIXINGS["process"], atoms_too=False)
+        for name, kind in MIXINGS.items():
+            found[f"the last of three records, {name}"] = neal5_matrix_error(3, 1, kind, first=2)
+        found["the last of four records"] = neal5_matrix_error(4, 1, MIXINGS["discount"], first=3, atoms_too=False)
+        return found
+    if task != "upside-down":
+        return chains_of_the_package(task.split(","))
+    from privurn._kernels.mixtures import neal5
+
+    right = neal5.log_mean_density
+    neal5.log_mean_density = lambda *given: -right(*given)
+    return {"error": neal5_matrix_error(2, 1, MIXINGS["process"])[0]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))
