@@ -28,9 +28,9 @@ class SmoothedHistogramChannel(GlobalChannel):
     c_j is the number of records in the j-th of equal bins between `bounds`. Published are the bins' numbers 0..bins-1;
     `bin_of` turns released numbers (midpoints, or uniform within their bin) into them.
 
-    >>> channel = SmoothedHistogramChannel.calibrate(bounds=(0, 1), bins=28, n=250, draws=16, epsilon=10, delta=0)
+    >>> channel = SmoothedHistogramChannel.calibrate(bounds=(0, 1), bins=16, n=250, draws=28, epsilon=10, delta=0)
     >>> round(channel.profile.pure_epsilon, 3), channel.draws
-    (10.0, 16)
+    (10.0, 28)
     """
 
     bounds: tuple[float, float]

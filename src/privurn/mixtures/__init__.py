@@ -5,6 +5,13 @@
 Kernels, mixings and channels multiply: any sampler takes any combination (docs/design-mixtures.md).
 """
 
+from privurn.mixtures.global_samplers import (
+    GlobalMixtureModel,
+    GlobalNeal5,
+    GlobalSlice,
+    OwnGlobalChannel,
+    fit_global_mixture,
+)
 from privurn.mixtures.kernels import BetaKernel, CategoricalKernel, ComponentsKernel, GaussianKernel, OwnKernel
 from privurn.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
@@ -22,6 +29,9 @@ __all__ = [
     "FiniteDirichlet",
     "GammaPrior",
     "GaussianKernel",
+    "GlobalMixtureModel",
+    "GlobalNeal5",
+    "GlobalSlice",
     "Keep",
     "MixtureModel",
     "MixturePosterior",
@@ -30,10 +40,12 @@ __all__ = [
     "Neal5",
     "Neal8",
     "OwnChannel",
+    "OwnGlobalChannel",
     "OwnKernel",
     "PitmanYor",
     "SliceSampler",
     "TableChannel",
     "TotalGaussianKernel",
+    "fit_global_mixture",
     "fit_mixture",
 ]

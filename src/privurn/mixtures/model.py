@@ -78,7 +78,10 @@ class MixtureModel:
         if isinstance(self.channel, Sequence) and not isinstance(self.channel, tuple):
             object.__setattr__(self, "channel", tuple(self.channel))
         if isinstance(self.channel, GlobalChannel):
-            raise ModelError("this channel publishes one output for all records; mixtures need one for each record.")
+            raise ModelError(
+                "this channel publishes one output for all records, not one for each.",
+                hint="GlobalMixtureModel and fit_global_mixture",
+            )
         if not isinstance(self.kernel, Kernel) or not isinstance(self.mixing, Mixing):
             raise ModelError(
                 "a mixture needs a kernel and a mixing.", hint="kernel=GaussianKernel(), mixing=DirichletProcess()"
