@@ -27,7 +27,7 @@ from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.profile import Guarantee
 from privurn.releasing import Release
 from privurn.tables import open_table
-from privurn.tables.columns import codes_table, numbers_table, only_column, read_codes, read_numbers
+from privurn.tables.columns import codes_table, numbers_table, read_codes, read_numbers
 
 ChannelName = Literal["laplace", "gaussian", "haar-wavelet", "randomised-response", "discrete-laplace", "discrete-gaussian"]
 CalibrationName = Literal["analytic", "zcdp", "classical", "tight", "butucea2020"]
@@ -73,7 +73,7 @@ def privatise(
         Gaussian: "analytic" (default), "zcdp" or "classical" (certified up to epsilon = 1). Wavelet: "tight" (default) or
         "butucea2020", the published, larger noise.
     column
-        Which column; not needed where the table has one.
+        Which column; not needed where the table has one and is no CSV file.
     nulls
         Missing values: "error" (declared absent), "lower" (numbers: the lower bound), "cell" (a category of their own).
     order
@@ -103,7 +103,7 @@ def privatise(
     domain = _categories(options) if isinstance(made, RandomisedResponseChannel) else None
     progress("reading")
     with open_table(data) as source:
-        named = only_column(source, column)
+        named = source.the_column(column)
         if domain is not None:
             values: Any = read_codes(source, named, domain)
         else:
@@ -181,6 +181,8 @@ def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guar
     unused = set(options.given()) - (USED[name] if channel == name else USED[name] & {"categories"})
     if unused:
         raise ModelError(f"the channel has no use for {' and '.join(sorted(unused))}.", hint="Leave them out")
+    if channel in ("laplace", "discrete-laplace", "haar-wavelet", "randomised-response") and target.delta > 0.0:
+        raise ModelError(f"the channel {name!r} needs no delta, and a ledger would be charged for it.", hint="Leave delta out")
     made = channel if isinstance(channel, LocalChannel) else _calibrated(channel, options, target.per_record())
     if isinstance(made, RandomisedResponseChannel) and made.categories != _categories(options).size:
         raise ModelError(

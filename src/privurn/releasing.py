@@ -114,7 +114,7 @@ def release(
     epsilon, delta
         The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
     column
-        Which column a single domain belongs to; not needed where the table has one column.
+        Which column a single domain belongs to; not needed where the table has one column and is no CSV file.
     n_records
         How many records to release. Left out: the number that planning.plan_default chooses from public quantities; as many
         as there are confidential ones for a histogram, and a million urn draws for a posterior sample.
@@ -331,11 +331,7 @@ def _named_domain(domain: Any, column: str | None, source: Source) -> JointDomai
         column, domain = next(iter(domain.items()))
     if isinstance(domain, JointDomain):
         return domain
-    if column is None:
-        if len(source.types) != 1:
-            raise DomainError("the table has several columns.", hint="Say which one the domain is for, with column= (--column)")
-        column = next(iter(source.types))
-    source.check_columns([column])
+    column = source.the_column(column)
     if isinstance(domain, OpenLabels):
         return column
     if not isinstance(domain, ColumnDomain):

@@ -120,7 +120,7 @@ def test_refusals(here_command, pay, words, code, message):
 
 def test_no_record_is_ever_shown(here_command, tmp_path):
     (tmp_path / "p.csv").write_text(f"x\n{SECRET}\nnot a number\n\n5\n")
-    words = ["privatise", tmp_path / "p.csv", "--epsilon", 1, "--bounds", "0:10"]
+    words = ["privatise", tmp_path / "p.csv", "--column", "x", "--epsilon", 1, "--bounds", "0:10"]
     refused = here_command(*words, "-o", tmp_path / "out")  # an empty field is a missing value
     assert refused.returncode == 2
     assert "--nulls lower" in refused.stderr

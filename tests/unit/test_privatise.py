@@ -134,7 +134,9 @@ def test_files_keep_their_order_too(tmp_path):
     assert np.corrcoef(out.data["x"].to_numpy(), values)[0, 1] > 0.999
     labels = np.array(list("abcd"))[np.random.default_rng(1).integers(0, 4, 3000)]
     (tmp_path / "labels.csv").write_text("t\n" + "\n".join(labels) + "\n")
-    again = privatise(tmp_path / "labels.csv", channel="randomised-response", categories=list("abcd"), epsilon=40, order="kept")
+    again = privatise(
+        tmp_path / "labels.csv", column="t", channel="randomised-response", categories=list("abcd"), epsilon=40, order="kept"
+    )
     assert again.data["t"].to_pylist() == labels.tolist()  # kept with probability 1 - 2e-17
 
 

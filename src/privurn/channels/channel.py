@@ -162,7 +162,24 @@ def check_target(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
     return float(epsilon), float(delta)
 
 
+def as_numbers(data: ArrayLike) -> NDArray[np.float64]:
+    """Floats; what is no number is NaN, because an exception would be an output and could quote a record."""
+    try:
+        return np.asarray(data, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.asarray(np.vectorize(_as_number, otypes=[np.float64])(np.asarray(data, object)), np.float64)
+
+
+def _as_number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond the floats
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def clamped(data: ArrayLike, bounds: tuple[float, float]) -> NDArray[np.float64]:
     """The data within their bounds; what is no number goes to the lower bound, because an exception would be an output."""
-    values = np.asarray(data, np.float64)
+    values = as_numbers(data)
     return np.clip(np.where(np.isnan(values), bounds[0], values), bounds[0], bounds[1])

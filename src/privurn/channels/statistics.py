@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privurn.channels.channel import check_bounds, clamped, whole_number
+from privurn.channels.channel import as_numbers, check_bounds, clamped, whole_number
 from privurn.errors import DomainError, ModelError
 
 MOST_CELLS = 5_000_000
@@ -198,7 +198,7 @@ class MarginalsStatistic(Statistic):
 
     def entries(self, data: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """1 in the record's cell of each table."""
-        values = np.asarray(data, np.float64)
+        values = as_numbers(data)
         if values.ndim != 2 or values.shape[1] != len(self.sizes):
             raise DomainError("marginals need one column of codes for each of `sizes`.")
         codes = np.stack([np.rint(clamped(values[:, c], (0.0, size - 1.0))) for c, size in enumerate(self.sizes)], axis=1)

@@ -5,7 +5,21 @@ import sys
 
 import typer
 
-from privurn.cli import account, audit, compare, infer, ledger, plan, privatise, profile, release, report, statistics, verify
+from privurn.cli import (
+    account,
+    audit,
+    compare,
+    infer,
+    infer_statistics,
+    ledger,
+    plan,
+    privatise,
+    profile,
+    release,
+    report,
+    statistics,
+    verify,
+)
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, or a mechanism that an audit convicts; 2 input that cannot
@@ -31,6 +45,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
+infer_statistics.register(infer.app)
 app.add_typer(infer.app, name="infer")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")
@@ -52,7 +67,7 @@ def main(
 
 
 def _interrupted() -> None:
-    sys.stderr.write("interrupted: no output was written; what a ledger had already paid stays paid\n")
+    sys.stderr.write("interrupted: nothing is half-written; what a ledger had already paid stays paid\n")
     sys.exit(INTERRUPTED)
 
 

@@ -64,7 +64,7 @@ def plug_in_regression(statistics: NoisyStatistics) -> PlugInRegression:
     """
     mechanism = _regression(statistics)
     moments, ridge = repaired(noisy_moments(statistics)[None])
-    slopes, variances = _least_squares(moments)
+    slopes, variances = least_squares(moments)
     half_y = (mechanism.upper[-1] - mechanism.lower[-1]) / 2.0
     inverse = np.linalg.inv(moments[0, :-1, :-1])
     to_data = _to_data(mechanism)
@@ -91,7 +91,7 @@ def bootstrap_regression(
         raise ModelError("a bootstrap needs at least two replicates.")
     rng = np.random.default_rng(seed)
     moments, _ = repaired(noisy_moments(statistics)[None])
-    slopes, variances = _least_squares(moments)
+    slopes, variances = least_squares(moments)
     design, slope, variance = moments[0, :-1, :-1], slopes[0], max(float(variances[0]), 0.0)
     columns = len(design)
     degrees = max(float(design[0, 0]) - columns, 1.0)
@@ -104,7 +104,7 @@ def bootstrap_regression(
     simulated[:, :-1, -1] = simulated[:, -1, :-1] = design @ slope + cross
     simulated[:, -1, -1] = slope @ design @ slope + 2.0 * cross @ slope + squares
     noisy, _ = repaired(simulated + _matrix_noise(statistics, replicates, rng))
-    again, residual = _least_squares(noisy)
+    again, residual = least_squares(noisy)
     half_y = (mechanism.upper[-1] - mechanism.lower[-1]) / 2.0
     return BootstrapRegression(
         estimate=plug_in_regression(statistics),
@@ -135,7 +135,7 @@ def repaired(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     return np.asarray(moments + ridge[:, None, None] * np.eye(moments.shape[-1]), np.float64), np.asarray(ridge, np.float64)
 
 
-def _least_squares(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def least_squares(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Coefficients and residual variances on the scale of z, from moment matrices of (1, x, y)."""
     design, cross = moments[:, :-1, :-1], moments[:, :-1, -1]
     slopes = np.linalg.solve(design, cross[..., None])[..., 0]

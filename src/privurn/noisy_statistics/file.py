@@ -201,7 +201,7 @@ def _parsed(path: Path) -> tuple[ReleasedStatistics, list[str]]:
         ) from None
     except (ValueError, RecursionError):
         raise FormatError(f"{str(path)!r} is not JSON, or names a field twice.") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.keys() != {"schema", "statistics", "certificate"}:
         raise FormatError(f"{str(path)!r} is not a statistics file.", hint="Name a file that privurn statistics has written")
     try:
         certificate = Certificate.from_json(json.dumps(data["certificate"]))

@@ -223,7 +223,7 @@ def infer_table(
                     "length": "chosen" if schedule is None else "given",
                 },
             )
-            problems = _judged(draws).problems()
+            problems = judged(draws).problems()
             if schedule is not None or not problems or 2 * asked.draws > min(LONGEST, MOST_NUMBERS // (cells * asked.chains)):
                 break
             asked = replace(asked, draws=2 * asked.draws)
@@ -235,7 +235,7 @@ def infer_table(
     return draws if ratio is None else replace(draws, variables={**draws.variables, "log_odds_ratio": ratio})
 
 
-def _judged(draws: Draws) -> Draws:
+def judged(draws: Draws) -> Draws:
     """The draws that mixing is judged by: n and at most JUDGED probabilities, since each number takes milliseconds."""
     cells = draws["p"].shape[-1]
     chosen = np.unique(np.linspace(0, cells - 1, min(cells, JUDGED)).astype(np.int64))

@@ -47,8 +47,9 @@ def check_whole(name: str, value: int) -> None:
 def ratio_up(numerator: float, denominator: float) -> float:
     """Smallest float that is at least the quotient."""
     quotient = numerator / denominator
-    exact = Fraction(quotient) * Fraction(denominator) >= Fraction(numerator)
-    return quotient if exact else math.nextafter(quotient, math.inf)
+    while Fraction(quotient) * Fraction(denominator) < Fraction(numerator):  # twice for whole numbers beyond 2**53
+        quotient = math.nextafter(quotient, math.inf)
+    return quotient
 
 
 @dataclass(frozen=True, kw_only=True)

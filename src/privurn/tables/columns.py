@@ -14,16 +14,6 @@ from privurn.tables.sources import Source
 MissingNumbers = Literal["error", "lower"]
 
 
-def only_column(source: Source, column: str | None) -> str:
-    """The column asked for, or the only one there is."""
-    if column is None:
-        if len(source.types) != 1:
-            raise DomainError("the table has several columns.", hint="Say which one, with column= (--column)")
-        column = next(iter(source.types))
-    source.check_columns([column])
-    return column
-
-
 def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error") -> NDArray[np.float64]:
     """The numbers of a column in order; what is no number is NaN. Nulls are NaN too, or declared not to be there."""
     source.check_columns([column])

@@ -26,6 +26,23 @@ class Source:
     untyped: frozenset[str] = field(default_factory=frozenset)
     """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
 
+    def the_column(self, column: str | None) -> str:
+        """The column asked for, or the only one there is.
+
+        A CSV file's column must be named: without a header line its first record would be taken for the name, and published.
+        """
+        if column is None:
+            if len(self.types) != 1:
+                raise DomainError("the table has several columns.", hint="Say which one, with column= (--column)")
+            if self.kind == "path" and self.untyped:
+                raise DomainError(
+                    "a CSV file's column must be named, as its header line has it.",
+                    hint="Say which one, with column= (--column)",
+                )
+            column = next(iter(self.types))
+        self.check_columns([column])
+        return column
+
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
         for name in columns:
@@ -70,6 +87,7 @@ def open_table(data: Any) -> Iterator[Source]:
     connection = duckdb.connect(":memory:", config={"allow_community_extensions": False})
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
     connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET temp_directory = ''")  # records never spill to a file beside the caller's work
     try:
         yield _register(connection, data, frame_kind(data))
     except (duckdb.Error, UnicodeError, pa.ArrowException) as error:

@@ -290,9 +290,5 @@ def _counted(data: Any, domain: Any, column: str | None) -> tuple[CountTable, Jo
         if isinstance(domain, Mapping):
             domain = JointDomain(domain)
         if not isinstance(domain, JointDomain):
-            if column is None:
-                if len(source.types) != 1:
-                    raise DomainError("the table has several columns.", hint="Say which one, with column= (--column)")
-                column = next(iter(source.types))
-            domain = JointDomain({column: domain})
+            domain = JointDomain({source.the_column(column): domain})
         return count_cells(source, domain), domain

@@ -1,0 +1,79 @@
+"""What reviews of the second half found, each with the input that showed it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import privurn
+from privurn.channels import LaplaceChannel, RandomisedResponseChannel
+from privurn.errors import DomainError, FormatError, ModelError
+from privurn.privacy.entropy import SystemEntropy
+from privurn.privacy.noise_accounting import ratio_up
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda path: privurn.privatise(path, epsilon=1, bounds=(0, 100)),
+        lambda path: privurn.release(path, domain=privurn.Grid(0, 100, 1), epsilon=1),
+        lambda path: privurn.compare(path, domain=privurn.Grid(0, 100, 10), epsilon=1, runs=1),
+    ],
+    ids=["privatise", "release", "compare"],
+)
+def test_a_file_without_a_header_does_not_publish_its_first_record(job, tmp_path):
+    file = tmp_path / "noheader.csv"
+    file.write_text("42.125\n17.5\n3\n99\n")
+    with pytest.raises(DomainError, match="must be named") as caught:
+        job(file)
+    assert "42.125" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "channel", [LaplaceChannel.calibrate(bounds=(0, 1), epsilon=1), RandomisedResponseChannel(categories=3, odds=Fraction(2))]
+)
+def test_channels_do_not_raise_on_content(channel):
+    for record in ("SECRET", 10**400, -(10**400), None, float("nan")):
+        released = channel.privatise(np.array([record, 0.5], dtype=object), entropy=SystemEntropy())
+        assert len(released) == 2
+        assert np.isfinite(released).all()
+
+
+def test_records_do_not_spill_beside_the_callers_work(tmp_path):
+    from privurn.tables import open_table
+
+    with open_table(np.arange(3.0)) as source:
+        assert source.connection.sql("SELECT current_setting('temp_directory')").fetchall() == [("",)]
+
+
+def test_a_statistics_file_with_a_further_field_is_refused(tmp_path):
+    import json
+
+    from privurn.noisy_statistics import Budget, PoissonStatistic, read_statistics, release_statistics
+
+    path = tmp_path / "stats.json"
+    mechanism = PoissonStatistic.calibrated(column="visits", upper=9, budget=Budget(epsilon=1, epsilon_n=0.5))
+    release_statistics(_frame(), mechanism=mechanism, budget=Budget(epsilon=1, epsilon_n=0.5)).save(path)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"exact_n": 50}))
+    with pytest.raises(FormatError, match="not a statistics file"):
+        read_statistics(path)
+    assert not privurn.verify_statistics(path).valid
+
+
+def _frame():
+    import pandas as pd
+
+    return pd.DataFrame({"visits": np.arange(9)})
+
+
+def test_quotients_of_large_whole_numbers_are_rounded_up():
+    rng = np.random.default_rng(1)
+    for numerator in rng.integers(2**53, 2**62, 2000).tolist():
+        denominator = float(rng.uniform(0.5, 9))
+        assert Fraction(ratio_up(numerator | 1, denominator)) * Fraction(denominator) >= numerator | 1
+
+
+def test_a_pure_channel_takes_no_delta():
+    with pytest.raises(ModelError, match="no delta"):
+        privurn.privatise(np.arange(5.0), epsilon=1, delta=1e-6, bounds=(0, 5))
