@@ -9,8 +9,8 @@ prior   truth drawn from the prior (flat: Dirichlet(1, .., 1) on the cells), the
         all the cells of the table leave together with probability at most FALSE_ALARM. Quantiles live on a grid, where a
         closed interval covers more than its level; so here the truth counts as covered where its rank among the draws, ties
         broken at random, is among the middle 95%.
-fixed   one truth typical of use, the default prior (one record in all, spread evenly): nothing promises 95% here, but it
-        should be near. Closed intervals.
+fixed   one truth typical of use, the default prior (flat, its worth drawn as well): nothing promises 95% here, but it should
+        be near. Closed intervals.
 
 "naive" is Dirichlet(prior + released counts). "urn" is the posterior in print for an urn's release under the mechanism's own
 prior, Dirichlet(alpha + S), taken for that of the population (docs/proofs/posteriors.md); "own prior" the right one.
@@ -127,7 +127,9 @@ def replicate(mechanism: Mechanism, *, reading: str, rng: np.random.Generator) -
     law = rng.dirichlet(prior) if by_prior else beta_mixture(points)
     n = N if mechanism.n is not None else int(rng.integers(LARGEST_N + 1)) if by_prior else N
     released = simulate(mechanism, rng.multinomial(n, law), rng=rng)
-    valid = latent_draws(mechanism, released, prior=prior, reduction=reduction, run=RUN, rng=rng, largest_n=LARGEST_N)
+    valid = latent_draws(
+        mechanism, released, prior=prior, reduction=reduction, run=RUN, rng=rng, largest_n=LARGEST_N, shared=not by_prior
+    )
     naive = dirichlet_draws(prior + face_value(mechanism, released), reduction=reduction, n_draws=DRAWS, rng=rng)
     truth = evaluate(reduction, law)
     return {

@@ -105,8 +105,12 @@ def latent_draws(
     run: Chains,
     rng: np.random.Generator,
     largest_n: int = LARGEST_N,
+    shared: bool = False,
 ) -> Drawn:
-    """The population given the release and the analyst's own prior: Markov chains on the latent counts."""
+    """The population given the release and the analyst's own prior: Markov chains on the latent counts.
+
+    `shared`: the default prior, flat with a worth that is drawn as well; `prior` then only says how many cells there are.
+    """
     begun = perf_counter()
     engine = LatentCounts(
         cells=len(prior),
@@ -115,7 +119,7 @@ def latent_draws(
         terms=(term_for(mechanism, counts=released),),
         largest_n=largest_n,
     )
-    sampler = CountSampler(engine=engine, reduction=reduction)
+    sampler = CountSampler(engine=engine, reduction=reduction, shared=shared)
     chains = []
     for generator in rng.spawn(run.chains):
         state = sampler.start(generator)

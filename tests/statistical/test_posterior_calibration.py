@@ -82,7 +82,7 @@ def urn_for_population(releases, prior, of, seed):
 
 def p_values(mechanisms, *, prior, of="population", analysis=right, seed=1):
     rng = np.random.default_rng(seed)
-    weights = 1.0 / CELLS if prior is None else prior  # the default
+    weights = prior
     if isinstance(prior, str):
         alpha = mechanisms[0].alpha
         weights = np.array([float(each) for each in alpha]) if isinstance(alpha, tuple) else np.full(CELLS, float(alpha))
@@ -90,7 +90,8 @@ def p_values(mechanisms, *, prior, of="population", analysis=right, seed=1):
     def simulate(size):
         ranks = {name: [] for name in ASKED}
         for _ in range(size):
-            law = rng.dirichlet(np.broadcast_to(weights, CELLS))
+            drawn = CELLS ** rng.random() / CELLS if prior is None else weights  # the default: its worth is drawn
+            law = rng.dirichlet(np.broadcast_to(drawn, CELLS))
             counts = rng.multinomial(N, law)
             releases = [observed(each, counts, rng) for each in mechanisms]
             draws = analysis(releases, prior, of, int(rng.integers(2**31)))
@@ -106,12 +107,13 @@ QUICK = {
     "urn, mechanism's prior": ([LOPSIDED], "mechanism", "population"),
     "urn, mechanism's prior, sample": ([URN], "mechanism", "sample"),
     "urn, one record in each cell": ([URN], 1.0, "population"),
+    "urn, default prior": ([URN], None, "population"),
     "noisy counts": ([noisy("discrete-laplace", "counts")], 1.0, "population"),
     "noisy records": ([noisy("discrete-laplace", "records")], 1.0, "population"),
     "smoothed": ([SMOOTHED], 1.0, "population"),
 }
 LONG = {
-    "urn, default prior": ([URN], None, "population"),
+    "noisy records, default prior": ([noisy("discrete-laplace", "records")], None, "sample"),
     "urn, sample": ([URN], 1.0, "sample"),
     "urn, another prior": ([LOPSIDED], np.array([0.4, 2.0, 1.0, 5.0]), "population"),
     "Dirichlet process": ([PROCESS], 1.0, "population"),

@@ -77,3 +77,29 @@ def test_quotients_of_large_whole_numbers_are_rounded_up():
 def test_a_pure_channel_takes_no_delta():
     with pytest.raises(ModelError, match="no delta"):
         privurn.privatise(np.arange(5.0), epsilon=1, delta=1e-6, bounds=(0, 5))
+
+
+def counted(folder, **how):
+    made = privurn.release(
+        np.random.default_rng(1).beta(2, 5, 400), domain=privurn.Grid(0, 1, "0.1"), epsilon=2, delta=1e-5, **how
+    )
+    return made.save(folder)
+
+
+def test_the_same_release_twice_tells_no_more(tmp_path):
+    made = counted(tmp_path / "out")
+    for both in ([made, made], [tmp_path / "out", str(tmp_path / "out")], [made, tmp_path / "out"]):
+        with pytest.raises(FormatError, match="named twice"):
+            privurn.posterior(both)
+
+
+def test_labels_with_and_in_them_and_booleans():
+    labels = np.array(["salt-and-pepper", "none"])[np.random.default_rng(2).integers(0, 2, 300)]
+    made = privurn.release(labels, domain=privurn.Categories(["salt-and-pepper", "none"]), epsilon=2, delta=1e-5)
+    assert privurn.posterior(made, n_draws=20, chains=1, warm_up=5).names == ("P(x=salt-and-pepper)", "P(x=none)")
+    import pandas as pd
+
+    frame = pd.DataFrame({"smokes": np.random.default_rng(3).random(300) < 0.3})
+    made = privurn.release(frame, domain=privurn.Categories([True, False]), epsilon=2, delta=1e-5)
+    found = privurn.posterior(made, n_draws=200, chains=1, warm_up=20, seed=1)
+    assert 0.15 < found.summary()[0].mean < 0.45

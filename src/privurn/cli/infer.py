@@ -58,7 +58,7 @@ def release(
     ] = None,
     prior: Annotated[
         str,
-        typer.Option("--prior", metavar="PRIOR", help="flat (one record in all), mechanism, or a number for each cell."),
+        typer.Option("--prior", metavar="PRIOR", help="flat (its worth is learnt), mechanism, or a number for each cell."),
     ] = "flat",
     sample: Annotated[
         bool, typer.Option("--sample", help="Of the confidential records themselves, not the population.")
@@ -70,6 +70,10 @@ def release(
     thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw.")] = 1,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)
+    ] = None,
+    largest_n: Annotated[
+        str | None,
+        typer.Option("--largest-n", help="Where n is secret: its prior is flat up to here [10000000].", show_default=False),
     ] = None,
     within: Annotated[str, typer.Option("--within", help="Where in its bin a record lies: uniform or midpoint.")] = "uniform",
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
@@ -112,6 +116,7 @@ def release(
             warm_up=whole_number(warm_up),
             thin=thin,
             seed=seed,
+            largest_n=None if largest_n is None else whole_number(largest_n),
             within=cast("WithinBins", within),  # checked there
             progress=progress,
         )
@@ -213,6 +218,10 @@ def _print(found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mappin
             row.append("-" if each.r_hat is None or math.isnan(each.r_hat) else f"{each.r_hat:.3f}")
         rows.append(row)
     print_table(title, columns, rows)
+    if "largest_n" in stated:
+        print_text(
+            f"n is secret, and flat on 0 to {stated['largest_n']:,} a priori; with --largest-n you can say what you know."
+        )
 
 
 def _interval(each: "Summary") -> str:

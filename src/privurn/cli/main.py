@@ -10,6 +10,7 @@ from privurn.cli import (
     audit,
     compare,
     infer,
+    infer_mixture,
     infer_statistics,
     ledger,
     plan,
@@ -46,6 +47,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
 infer_statistics.register(infer.app)
+infer.app.command("mixture", epilog=infer_mixture.EXAMPLES)(infer_mixture.mixture)
 app.add_typer(infer.app, name="infer")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,10 @@ from privurn.mixtures.mixings import DirichletProcess
 from privurn.mixtures.model import MixtureModel
 from privurn.mixtures.samplers import Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.samplers.run import Progress, Schedule, run_chains
+
+if TYPE_CHECKING:
+    from privurn.mixtures.clustering import CoClustering, PointClustering
+    from privurn.mixtures.results import Informativeness
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
@@ -82,6 +86,42 @@ class MixturePosterior:
         lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
         points = np.asarray(grid, np.float64)
         return DensityEstimate(grid=points, mean=drawn.mean(axis=0), lower=lower, upper=upper, level=level)
+
+    def population(self, **options: Any) -> Draws:
+        """Mean, deviation and quantiles of the confidential population, or shares of categories (`results.population`)."""
+        from privurn.mixtures import results
+
+        return results.population(self, **options)
+
+    def predict(self, n: int, **options: Any) -> NDArray[Any]:
+        """Synthetic records from the posterior predictive law (`results.predict`)."""
+        from privurn.mixtures import results
+
+        return results.predict(self, n, **options)
+
+    def co_clustering(self, **options: Any) -> "CoClustering":
+        """How often each two records are in one cluster (`results.co_clustering`)."""
+        from privurn.mixtures import results
+
+        return results.co_clustering(self, **options)
+
+    def point_clustering(self, **options: Any) -> "PointClustering":
+        """One clustering in the middle of the draws (`results.point_clustering`)."""
+        from privurn.mixtures import results
+
+        return results.point_clustering(self, **options)
+
+    def informativeness(self, **options: Any) -> "Informativeness":
+        """Whether the release tells anything: posterior against prior (`results.informativeness`)."""
+        from privurn.mixtures import results
+
+        return results.informativeness(self, **options)
+
+    def plot(self, **options: Any) -> Any:
+        """Pictures: kind="density", "clusters", "together" or "traces" (`results.plot`)."""
+        from privurn.mixtures import results
+
+        return results.plot(self, **options)
 
 
 def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> tuple[MixtureSampler, str]:

@@ -25,7 +25,7 @@ _WORD = r"""'[^']*'|"[^"]*"|[^'",()<>=!]+"""
 _SIMPLE = re.compile(rf"^\s*(mean|variance|sd|median|q(?P<level>[0-9.eE+-]+))\s*(?:\(\s*(?P<column>{_WORD})\s*\))?\s*$")
 _CDF = re.compile(rf"^\s*cdf\s*\(\s*(?:(?P<column>{_WORD}),)?(?P<at>[^,()]+)\)\s*$")
 _EVENT = re.compile(r"^\s*P\s*\((?P<inner>.*)\)\s*$", re.DOTALL)
-_TOKEN = re.compile(r"""\s*('[^']*'|"[^"]*"|<=|>=|==|!=|<|>|=|,|\band\b)""")
+_TOKEN = re.compile(r"""\s*('[^']*'|"[^"]*"|<=|>=|==|!=|<|>|=|,|(?<=\s)and(?=\s))""")
 _OPERATORS = ("<=", ">=", "==", "!=", "<", ">", "=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 

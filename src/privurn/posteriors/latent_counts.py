@@ -122,21 +122,37 @@ class LatentCounts:
         return state
 
     def sweep(
-        self, state: dict[str, NDArray[Any]], rng: np.random.Generator, *, times: int, warming: bool = False
+        self,
+        state: dict[str, NDArray[Any]],
+        rng: np.random.Generator,
+        *,
+        times: int,
+        warming: bool = False,
+        prior: NDArray[np.float64] | None = None,
     ) -> dict[str, float]:
         """`times` sweeps, changing `state` in place; acceptance rates of the moves that can be rejected. Nothing adapts."""
-        return self.draw(state, rng, draws=1, thin=times)[1] if times > 0 else {}
+        return self.draw(state, rng, draws=1, thin=times, prior=prior)[1] if times > 0 else {}
 
     def draw(
-        self, state: dict[str, NDArray[Any]], rng: np.random.Generator, *, draws: int, thin: int = 1
+        self,
+        state: dict[str, NDArray[Any]],
+        rng: np.random.Generator,
+        *,
+        draws: int,
+        thin: int = 1,
+        prior: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.int64], dict[str, float]]:
-        """Counts (draws, cells) after every `thin` sweeps in one compiled loop, changing `state` in place, and rates."""
+        """Counts (draws, cells) after every `thin` sweeps in one compiled loop, changing `state` in place, and rates.
+
+        `prior` stands in for the engine's own where it is itself drawn anew between sweeps.
+        """
         from privurn._kernels.posteriors.count_sweeps import update_counts
 
         out = np.empty((draws, self.cells), np.int64)
         none = np.zeros((0, self.cells), np.int64)
         noisy, kept = state.get("noisy", none), state.get("kept", none)
-        renewed, resized = update_counts(state["counts"], noisy, kept, out, self.model, thin, rng)
+        model = self.model if prior is None else self.model._replace(prior=prior)
+        renewed, resized = update_counts(state["counts"], noisy, kept, out, model, thin, rng)
         rates = {"noise renewed": float(renewed)} if np.any(self.model.hidden[:, 4]) else {}
         return out, rates | ({"size changed": float(resized)} if self.n is None else {})
 

@@ -48,9 +48,10 @@ def posterior(
         "mean", "variance", "sd", "median", "q0.9", "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; functions
         of the cells' values, whose mean is taken; a mapping gives functions names. Left out: what suits the domain.
     prior
-        The analyst's Dirichlet prior on the cells: one number for all, or one for each. Left out, or "flat": one record in all,
-        spread evenly, which lets cells be empty; 1 would put a record into each of them and outweigh the data where there are
-        many. "mechanism": the prior that the mechanism itself has. It is set by privacy, not by belief, and has a closed form.
+        The analyst's Dirichlet prior on the cells: one number for all, or one for each. Left out, or "flat": the same in each
+        cell, and how much is learnt from the release: from one record in all to one in each cell, log-uniform. A fixed number
+        can outweigh the data where there are many cells. "mechanism": the prior that the mechanism itself has. It is set by
+        privacy, not by belief, and has a closed form.
     of
         "population": the law that the confidential records came from. "sample": the confidential records themselves. "urn":
         the limit of the urn's own draws (prior="mechanism" only); narrower than the population's posterior, and not for it.
@@ -83,6 +84,7 @@ def posterior(
         within=within,
         largest_n=largest_n,
         threads=threads,
+        shared=observed[0].domain is not None and (prior is None or (isinstance(prior, str) and prior == "flat")),
     )
     asked = parse_functionals(default_functionals(observed[0]) if functionals is None else functionals)
     return Posterior(job=job, functionals=asked, of=of, views=draw(job, asked, of=of, progress=progress))

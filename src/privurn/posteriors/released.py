@@ -99,7 +99,17 @@ def observe(source: Any) -> tuple[Observed, ...]:
     if not found:
         raise FormatError("no release was given.", hint="Name a release folder")
     _check_same_data(found)
+    named = [each for each in map(_identity, source) if each is not None] if several else []
+    if len(set(named)) < len(named):
+        raise FormatError("the same release was named twice.", hint="It tells no more the second time")
     return found
+
+
+def _identity(source: Any) -> str | None:
+    """Hash that a release's certificate carries; None for what has no certificate."""
+    if isinstance(source, Release):
+        return str(source.certificate["sha256"])
+    return str(_certificate(Path(source))["sha256"]) if isinstance(source, (str, Path)) else None
 
 
 def _check_same_data(found: Sequence[Observed]) -> None:
@@ -246,6 +256,8 @@ def _number_cells(numbers: NDArray[np.float64], domain: ColumnDomain, *, within:
 
 def _label_cells(labels: NDArray[Any], domain: Categories) -> NDArray[np.int64]:
     known = {label_text(value): i for i, value in enumerate(domain.values)}
+    if all(isinstance(value, bool) for value in domain.values):  # a file may write True for true
+        known |= {str(value): i for i, value in enumerate(domain.values)}
     if domain.other_cell is not None:
         known["other"] = domain.other_cell
     numeric: dict[float, int] = {}

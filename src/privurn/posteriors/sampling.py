@@ -43,7 +43,10 @@ def silent(done: int, total: int, figures: Mapping[str, float]) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """What to draw from. `prior`: one number for each cell, or "mechanism" for the mechanism's own."""
+    """What to draw from. `prior`: one number for each cell, or "mechanism" for the mechanism's own.
+
+    `shared`: the default flat prior, whose worth is drawn as well (see `CountSampler`).
+    """
 
     observed: tuple[Observed, ...]
     prior: Floats | str
@@ -51,6 +54,7 @@ class Job:
     within: WithinBins = "uniform"
     largest_n: int | None = None
     threads: int | None = None
+    shared: bool = False
 
     @property
     def n(self) -> int | None:
@@ -72,6 +76,8 @@ class Job:
         """How the draws were made, in plain words."""
         if isinstance(self.prior, str):
             prior = "the mechanism's own"
+        elif self.shared:
+            prior = f"flat, worth 1 to {len(self.prior)} records in all"
         else:
             low, high = float(self.prior.min()), float(self.prior.max())
             prior = f"Dirichlet({low:g} in each cell)" if low == high else f"Dirichlet({low:g} to {high:g} in the cells)"
@@ -111,7 +117,7 @@ def _from_counts(job: Job, reduction: Reduction, progress: Progress) -> Views:
     bound = {} if job.largest_n is None else {"largest_n": job.largest_n}
     engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, **bound)
     draws = run_chains(
-        CountSampler(engine=engine, reduction=reduction, watched=progress is not silent),
+        CountSampler(engine=engine, reduction=reduction, watched=progress is not silent, shared=job.shared),
         schedule=job.schedule,
         threads=job.threads,
         progress=progress,
@@ -133,12 +139,17 @@ def _from_counts(job: Job, reduction: Reduction, progress: Progress) -> Views:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountSampler:
-    """The chain on latent counts with functionals of each state: of p ~ Dirichlet(prior + C), and of C/n."""
+    """The chain on latent counts with functionals of each state: of p ~ Dirichlet(prior + C), and of C/n.
+
+    `shared`: the prior is the same in each cell, and how many records it is worth is drawn as well, log-uniform from one in
+    all to one in each cell a priori; the engine's own prior is then not used.
+    """
 
     engine: LatentCounts
     reduction: Reduction
     watched: bool = True
     """Whether anyone looks at the effective draws while it runs: they cost more than the sweeps."""
+    shared: bool = False
 
     @property
     def name(self) -> str:
@@ -152,14 +163,30 @@ class CountSampler:
 
     def fingerprint(self) -> str:
         """Hash of the engine's public data and of the functionals."""
-        digest = hashlib.sha256(self.engine.fingerprint().encode())
+        digest = hashlib.sha256(self.engine.fingerprint().encode() + (b"shared" if self.shared else b""))
         for each in (self.reduction.groups, *self.reduction.plan):
             digest.update(np.ascontiguousarray(each).tobytes())
         return digest.hexdigest()
 
     def start(self, rng: np.random.Generator) -> Arrays:
-        """The engine's."""
-        return self.engine.start(rng)
+        """The engine's, and where the prior is shared the records it is worth."""
+        worth = {"worth": np.exp(rng.random(1) * np.log(self.engine.cells))} if self.shared else {}
+        return self.engine.start(rng) | worth
+
+    def _sweep(self, state: Arrays, rng: np.random.Generator, times: int) -> dict[str, float]:
+        """Sweeps of the counts; each is followed by the prior's worth where that is drawn."""
+        from privurn._kernels.posteriors.concentrations import new_total
+
+        if not self.shared:
+            return self.engine.sweep(state, rng, times=times)
+        figures: dict[str, float] = {}
+        for _ in range(times):
+            figures = self.engine.sweep(state, rng, times=1, prior=self._prior(state))
+            state["worth"][0] = new_total(state["counts"], state["worth"][0], rng)
+        return figures
+
+    def _prior(self, state: Arrays) -> Floats:
+        return np.full(self.engine.cells, state["worth"][0] / self.engine.cells) if self.shared else self.engine.prior
 
     def advance(
         self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
@@ -168,7 +195,7 @@ class CountSampler:
         from privurn._kernels.posteriors.functionals import update_given_counts
 
         if warming:
-            self.engine.sweep(state, rng, times=sweeps, warming=True)
+            self._sweep(state, rng, sweeps)
             return {}, {}
         names, kept = self.reduction.names, sweeps // thin
         rows = {of: np.empty((kept, len(names))) for of in ("population", "sample")}
@@ -176,9 +203,12 @@ class CountSampler:
         figures: dict[str, list[float]] = {}
         prior = self.reduction.grouped(self.engine.prior)
         for d in range(kept):
-            for key, value in self.engine.sweep(state, rng, times=thin, warming=False).items():
+            for key, value in self._sweep(state, rng, thin).items():
                 figures.setdefault(key, []).append(value)
             counts = state["counts"]
+            if self.shared:
+                prior = self.reduction.grouped(self._prior(state))
+                figures.setdefault("prior records", []).append(float(state["worth"][0]))
             update_given_counts(
                 rows["population"][d], rows["sample"][d], rng, counts, self.reduction.groups, prior, self.reduction.plan
             )

@@ -1,0 +1,263 @@
+"""`privurn infer mixture`: density and clusters of the confidential population from records that were privatised one by one."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privurn.cli.console import note, print_json, print_text, sweeps_bar
+from privurn.cli.mixture_answers import Answer, Asked, as_json, extra_of, print_answer, write_files
+from privurn.cli.parsing import whole_number
+from privurn.cli.release import Json
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.mixtures.mixings import Mixing
+    from privurn.mixtures.reading import Privatised
+
+EXAMPLES = """Examples:
+
+privurn infer mixture noisy --plot density.png
+
+privurn infer mixture noisy --mixing pitman-yor --discount 0.25 --strength 1 --draws 5000 --chains 4 -o draws.nc
+
+privurn infer mixture noisy --strength gamma:2:2 --clusters --plot together=together.png
+
+privurn infer mixture noisy --draws 20000 --checkpoint run.npz --json
+
+privurn infer mixture noisy --synthetic 1000 synthetic.csv --deconvolution --plot density.svg"""
+
+MIXINGS = ("dirichlet-process", "pitman-yor", "finite")
+PICTURES = ("density", "clusters", "together", "traces")
+COMPONENTS = 10
+MOST_LABELS = 200_000_000
+"""Cluster labels that are kept at most: records times draws."""
+
+MOST_CLUSTERED = 5_000
+
+
+def mixture(
+    source: Annotated[Path, typer.Argument(metavar="DIR_OR_FILE", help="Folder of privurn privatise, or a file in it.")],
+    kernel: Annotated[
+        str,
+        typer.Option(help="Law within a cluster: gaussian, beta (bounds 0:1), categorical, total-gaussian (see below), auto."),
+    ] = "auto",
+    mixing: Annotated[str, typer.Option(help="dirichlet-process, pitman-yor or finite.")] = "dirichlet-process",
+    strength: Annotated[str, typer.Option(help="A number, or gamma:SHAPE:RATE for a prior (Dirichlet process).")] = "1",
+    discount: Annotated[float | None, typer.Option(help="Of the Pitman-Yor process.", show_default="0.25")] = None,
+    components: Annotated[int | None, typer.Option(help="Of the finite mixture.", show_default=str(COMPONENTS))] = None,
+    sampler: Annotated[str, typer.Option(help="auto, neal5, slice, neal8, neal2, neal3.")] = "auto",
+    unclamped: Annotated[
+        bool, typer.Option("--unclamped", help="Model the values as if nothing lay outside the bounds (Laplace, Gaussian).")
+    ] = False,
+    draws: Annotated[str, typer.Option("--draws", help="Of each chain.")] = "1000",
+    warm_up: Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw.")] = "2000",
+    chains: Annotated[int, typer.Option("--chains", min=1)] = 4,
+    thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw: bounds memory.")] = 10,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Of intervals and bands.")] = 0.95,
+    clusters: Annotated[bool, typer.Option("--clusters", help="Also one clustering in the middle of the drawn ones.")] = False,
+    plot: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plot",
+            metavar="KIND=FILE",
+            help="A picture (.png, .svg, .pdf): density, clusters, together or traces; FILE alone is density. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Kept while running; the same command goes on from it.", show_default=False
+        ),
+    ] = None,
+    synthetic: Annotated[
+        tuple[str, Path] | None,
+        typer.Option(
+            "--synthetic", metavar="N FILE.csv", help="Write N records from the posterior predictive law.", show_default=False
+        ),
+    ] = None,
+    deconvolution: Annotated[
+        bool, typer.Option("--deconvolution", help="Show also the deconvolution kernel density estimate (Laplace, Gaussian).")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Density, clusters and their uncertainty for the confidential population, from privatised records.
+
+    The certificate is verified, and the channel read from it. The base measure follows the public bounds alone. The
+    total-gaussian kernel is the conjugate one for the Gaussian channel (another prior), which neal2 and neal3 need.
+    """
+    from privurn.mixtures.reading import default_model, read_privatised
+    from privurn.mixtures.results import informativeness, population
+
+    asked = _checked(
+        draws, warm_up, chains, thin, seed, level, clusters, plot, output, checkpoint, synthetic, deconvolution, json
+    )
+    law = _mixing(mixing, strength, discount, components)
+    given = read_privatised(source)
+    model = default_model(given.channel, kernel=kernel, mixing=law, clamped=not unclamped)  # type: ignore[arg-type]
+    _check_against(given, model, asked)
+    if not given.private:
+        note("warning: this release was made with seeded randomness: it is not private.")
+    with sweeps_bar("Sweeps", quiet=json) as progress:
+        found = _fit(given, model, sampler, asked, checkpoint, progress)
+    figures, learned = population(found, labels=given.labels or None), informativeness(found)
+    problems = (*figures.problems(), *learned.problems())
+    for problem in problems:
+        note(f"warning: {problem}")
+    answer = Answer(
+        given=given,
+        found=found,
+        figures=figures,
+        learned=learned,
+        problems=problems,
+        **extra_of(given, found, asked),
+    )
+    files = write_files(answer, asked)
+    if json:
+        print_json(as_json(answer, asked) | {"files": files})
+        return
+    print_answer(answer, asked)
+    for what, path in files.items():
+        print_text(f"{what.capitalize()}: {path}")
+
+
+def _checked(
+    draws: str,
+    warm_up: str,
+    chains: int,
+    thin: int,
+    seed: int | None,
+    level: float,
+    clusters: bool,
+    plot: list[str] | None,
+    output: Path | None,
+    checkpoint: Path | None,
+    synthetic: tuple[str, Path] | None,
+    deconvolution: bool,
+    json: bool,
+) -> Asked:
+    from privurn.draws import check_netcdf_name
+    from privurn.figures import check_suffix
+
+    if not 0.0 < level < 1.0:
+        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
+    pictures = {}
+    for each in plot or []:
+        kind, equals, target = each.partition("=")
+        kind, target = (kind, target) if equals else ("density", each)
+        if kind not in PICTURES:
+            raise FormatError(f"the picture {kind!r} is not known.", hint=f"{', '.join(PICTURES)}; --plot clusters=k.png")
+        check_suffix(target)
+        _check_folder(Path(target))
+        pictures[kind] = target
+    if output is not None:
+        check_netcdf_name(output)
+    if checkpoint is not None:
+        _check_folder(checkpoint)
+    wanted = None
+    if synthetic is not None:
+        wanted = whole_number(synthetic[0]), synthetic[1]
+        if wanted[0] < 1:
+            raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic 1000 synthetic.csv")
+        if wanted[1].suffix not in (".csv", ".parquet"):
+            raise FormatError("synthetic records are written as CSV or Parquet.", hint="--synthetic 1000 synthetic.csv")
+        if wanted[1].exists():
+            raise FormatError(f"the file {str(wanted[1])!r} exists.", hint="Name a new file, or remove the old one first")
+        _check_folder(wanted[1])
+    return Asked(
+        draws=whole_number(draws),
+        warm_up=whole_number(warm_up),
+        chains=chains,
+        thin=thin,
+        seed=seed,
+        level=level,
+        clusters=clusters,
+        pictures=pictures,
+        output=output,
+        synthetic=wanted,
+        deconvolution=deconvolution,
+        json=json,
+    )
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise FormatError(f"there is no folder for {str(path)!r}.", hint="Make it first")
+
+
+def _mixing(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":
+    from privurn.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+
+    if name not in MIXINGS:
+        raise FormatError(f"the mixing {name!r} is not known.", hint=", ".join(MIXINGS))
+    if discount is not None and name != "pitman-yor":
+        raise FormatError("only the Pitman-Yor process has a discount.", hint="--mixing pitman-yor --discount 0.25")
+    if components is not None and name != "finite":
+        raise FormatError("only the finite mixture has a number of components.", hint="--mixing finite --components 10")
+    kind, *numbers = strength.split(":")
+    try:
+        values = [float(each) for each in (numbers if kind == "gamma" else [strength])]
+        if len(values) != (2 if kind == "gamma" else 1) or not all(math.isfinite(each) for each in values):
+            raise ValueError
+    except ValueError:
+        raise FormatError(
+            f"the strength {strength!r} is not understood.", hint="--strength 1 or --strength gamma:2:2"
+        ) from None
+    if kind == "gamma":
+        if name != "dirichlet-process":
+            raise FormatError("only the Dirichlet process takes a prior on its strength.", hint="--strength 1")
+        return DirichletProcess(strength=GammaPrior(shape=values[0], rate=values[1]))
+    if name == "pitman-yor":
+        return PitmanYor(discount=0.25 if discount is None else discount, strength=values[0])
+    if name == "finite":
+        return FiniteDirichlet(components=COMPONENTS if components is None else components, strength=values[0])
+    return DirichletProcess(strength=values[0])
+
+
+def _needs_labels(asked: Asked) -> bool:
+    return asked.clusters or "together" in asked.pictures
+
+
+def _check_against(given: "Privatised", model: Any, asked: Asked) -> None:
+    """What can be refused before the chains are run."""
+    from privurn.channels import GaussianChannel, GlobalChannel, LaplaceChannel
+
+    if _needs_labels(asked):
+        if isinstance(given.channel, GlobalChannel):
+            raise FormatError("one output for all records does not say who is with whom.", hint="Leave --clusters out")
+        if given.n > MOST_CLUSTERED:
+            raise FormatError(
+                f"clusterings are searched for up to {MOST_CLUSTERED:,} records.", hint="In Python: co_clustering(rows=...)"
+            )
+        if given.n * asked.draws * asked.chains > MOST_LABELS:
+            raise FormatError("so many draws of so many labels do not fit.", hint="Fewer --draws, with --thin")
+    if "density" in asked.pictures and model.kernel.categorical:
+        raise FormatError("categories have no density to draw.", hint="--plot traces=FILE or --plot clusters=FILE")
+    if asked.deconvolution and not isinstance(given.channel, (LaplaceChannel, GaussianChannel)):
+        raise FormatError("deconvolution needs the Laplace or the Gaussian channel.", hint="Leave --deconvolution out")
+
+
+def _fit(given: "Privatised", model: Any, sampler: str, asked: Asked, checkpoint: Path | None, progress: Any) -> Any:
+    from privurn.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
+    from privurn.mixtures.posterior import fit_mixture
+    from privurn.mixtures.samplers import Keep
+    from privurn.samplers.run import Schedule
+
+    schedule = Schedule(chains=asked.chains, warm_up=asked.warm_up, draws=asked.draws, thin=asked.thin, seed=asked.seed)
+    common: dict[str, Any] = {"schedule": schedule, "checkpoint": checkpoint, "progress": progress}
+    if isinstance(model, GlobalMixtureModel):
+        if sampler not in ("auto", "neal5", "slice"):
+            raise FormatError(f"the sampler {sampler!r} is for releases record by record.", hint="--sampler auto")
+        named: Any = "neal5" if sampler == "auto" else sampler
+        return fit_global_mixture(given.released, model=model, sampler=named, keep=Keep(), **common)
+    keep = Keep(allocations=_needs_labels(asked))
+    chosen: Any = sampler  # checked there
+    return fit_mixture(given.released, model=model, sampler=chosen, keep=keep, **common)

@@ -1,0 +1,342 @@
+"""What follows from a mixture's posterior: the population in figures, synthetic records, clusters, and how much was learned."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privurn.channels import DiscreteGaussianChannel, DiscreteLaplaceChannel, GlobalChannel
+from privurn.draws import Draws
+from privurn.errors import ModelError
+from privurn.mixtures import clustering
+from privurn.mixtures.clustering import CoClustering, Loss, PointClustering
+from privurn.mixtures.mixings import GammaPrior
+from privurn.mixtures.posterior import MixturePosterior
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Picture = Literal["density", "clusters", "together", "traces"]
+
+POINTS = 256
+"""Cells of the default grid."""
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+SMALL_DISTANCE, LARGE_SPREAD = 0.2, 0.8
+"""A release says little where the posterior mean is closer to the prior's than this, and drawn densities are still so wide."""
+
+PRIOR_ATOMS, PRIOR_MEASURES = 20_000, 400
+MOST_STICKS = 256
+LEAST_STICK = 1e-3
+MOST_CELLS = 10_000
+"""Joint categories whose probabilities are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Informativeness:
+    """How far the release moved what the prior said about the density of a confidential value.
+
+    `distance`: Hellinger distance, 0 to 1, between the prior and the posterior mean density. `spread`: mean Hellinger distance
+    of drawn densities from their mean, as a share of what it is under the prior; 1 where nothing was learned. Both are needed:
+    where the prior mean happens to be right, data leave it alone but make the draws agree.
+    """
+
+    distance: float
+    spread: float
+
+    @property
+    def informative(self) -> bool:
+        """Whether the posterior is told from the prior."""
+        return self.distance >= SMALL_DISTANCE or self.spread <= LARGE_SPREAD
+
+    def problems(self) -> tuple[str, ...]:
+        """A warning, where there is one."""
+        if self.informative:
+            return ()
+        return (
+            f"the release says little: the posterior is nearly the prior (Hellinger distance {self.distance:.2f}, drawn "
+            f"densities {self.spread:.0%} as wide as before); more records or a larger epsilon would show more.",
+        )
+
+
+def bounds_of(posterior: MixturePosterior) -> tuple[float, float]:
+    """Public bounds of the confidential values."""
+    channel: Any = posterior.model.channel
+    stated = getattr(channel, "bounds", None) or getattr(getattr(channel, "statistic", None), "bounds", None)
+    if stated is None or posterior.model.kernel.categorical:
+        raise ModelError("this channel has no bounds to lay a grid on.", hint="Give the grid, np.linspace(lower, upper, 200)")
+    return float(stated[0]), float(stated[1])
+
+
+def default_grid(posterior: MixturePosterior, *, points: int = POINTS) -> Floats:
+    """Middles of equal cells between the public bounds."""
+    lower, upper = bounds_of(posterior)
+    return lower + (upper - lower) * (np.arange(points) + 0.5) / points
+
+
+def population(posterior: MixturePosterior, *, levels: Sequence[float] = LEVELS, labels: Sequence[str] | None = None) -> Draws:
+    """Draws of the number of clusters, of a random strength, and of figures of the confidential population.
+
+    For numbers: mean, deviation and quantiles of the drawn density between the public bounds, scaled to mass 1 there (the model
+    itself may reach beyond them). For categories: the share of each, named by `labels`.
+    """
+    draws = posterior.draws
+    found: dict[str, NDArray[Any]] = {"n_clusters": draws["n_clusters"]}
+    if isinstance(getattr(posterior.model.mixing, "strength", None), GammaPrior):
+        found["strength"] = draws["strength"]
+    shape = draws["n_clusters"].shape
+    if posterior.model.kernel.categorical:
+        found["share"] = column_shares(posterior).reshape(*shape, -1)
+        kernel: Any = posterior.model.kernel
+        names = labels or (range(found["share"].shape[-1]) if hasattr(kernel, "f") else kernel.parameter_names)
+        if len(names) != found["share"].shape[-1]:
+            raise ModelError("there must be one label for each category.")
+        return Draws(
+            variables=found,
+            markov=draws.markov,
+            dims={"share": ("category",)},
+            coords={"category": [str(name) for name in names]},
+            attributes=draws.attributes,
+        )
+    if any(not 0.0 < level < 1.0 for level in levels):
+        raise ModelError("quantiles have levels between 0 and 1.", hint="For example levels=[0.5]")
+    grid = default_grid(posterior)
+    drawn = posterior.densities(grid)
+    total = drawn.sum(axis=1, keepdims=True)
+    # A draw whose whole mass lies beyond the bounds counts as even between them
+    masses = np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
+    mean = masses @ grid
+    found["mean"] = mean.reshape(shape)
+    found["deviation"] = np.sqrt(np.maximum(masses @ grid**2 - mean**2, 0.0)).reshape(shape)
+    lower, upper = bounds_of(posterior)
+    ends = np.linspace(lower, upper, len(grid) + 1)
+    below = np.concatenate([np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)], axis=1)
+    quantiles = np.stack([np.interp(levels, each, ends) for each in below])
+    for i, level in enumerate(levels):
+        found[f"q{level:g}"] = quantiles[:, i].reshape(shape)
+    return Draws(variables=found, markov=draws.markov, attributes=draws.attributes)
+
+
+def column_shares(posterior: MixturePosterior) -> Floats:
+    """Probabilities of the categories of every column, one column after the other: (draws, categories)."""
+    weights, atoms = _measures(posterior)
+    kernel: Any = posterior.model.kernel
+    if hasattr(kernel, "f"):  # atoms are numbers of known components
+        return np.asarray(np.einsum("dt,dtv->dv", weights, kernel.f[atoms[..., 0].astype(np.int64)]))
+    return np.asarray(np.einsum("dt,dtv->dv", weights, atoms))
+
+
+def predict(
+    posterior: MixturePosterior, n: int, *, one_draw: bool = False, clamped: bool = True, seed: int | None = None
+) -> NDArray[Any]:
+    """Synthetic records from the posterior predictive law of a confidential record; no privacy is spent on them.
+
+    Every record comes from a draw of its own, so that together they follow the posterior mean density. With `one_draw` all come
+    from one draw of the mixing measure: several such sets carry the uncertainty, and suit the rules of multiple imputation.
+    With `clamped` they are treated as the channel treats data: moved into the bounds, rounded where it is for whole numbers.
+    """
+    from privurn._kernels.mixtures.kernels import update_derived, update_value
+
+    if isinstance(n, bool) or int(n) != n or n < 1:
+        raise ModelError("the number of synthetic records must be a whole number, at least 1.", hint="For example n=1000")
+    weights, kept = _measures(posterior)
+    kernel = posterior.model.kernel
+    rng, record = np.random.default_rng(seed), kernel.record()
+    draws = np.full(n, rng.integers(len(weights))) if one_draw else rng.integers(len(weights), size=n)
+    ends = np.cumsum(weights, axis=1)
+    places = rng.random(n) * ends[draws, -1]
+    atoms = np.zeros((1, kernel.width))
+    columns = kernel.columns()
+    values: NDArray[Any] = np.empty((n, columns), np.int64) if columns else np.empty(n)
+    for i in range(n):
+        chosen = min(int(ends[draws[i]].searchsorted(places[i], side="right")), weights.shape[1] - 1)
+        atoms[0, : kept.shape[2]] = kept[draws[i], chosen]
+        update_derived(record, atoms, 0)
+        update_value(record, values, i, atoms, 0, rng)
+    channel = posterior.model.channel
+    if clamped and not columns and (hasattr(channel, "bounds") or hasattr(channel, "statistic")):
+        values = np.clip(values, *bounds_of(posterior))
+        if isinstance(channel, (DiscreteLaplaceChannel, DiscreteGaussianChannel)):
+            values = np.rint(values).astype(np.int64)
+    return values
+
+
+def co_clustering(posterior: MixturePosterior, *, rows: ArrayLike | None = None) -> CoClustering:
+    """How often each two records share a cluster; at most 5,000 `rows`, because the matrix is quadratic."""
+    return clustering.co_clustering(_allocations(posterior), rows=rows)
+
+
+def point_clustering(posterior: MixturePosterior, *, loss: Loss = "variation-of-information", seed: int = 0) -> PointClustering:
+    """One clustering in the middle of the drawn ones: `clustering.point_clustering`."""
+    return clustering.point_clustering(_allocations(posterior), loss=loss, seed=seed)
+
+
+def informativeness(posterior: MixturePosterior, *, grid: ArrayLike | None = None, seed: int = 0) -> Informativeness:
+    """How much was learned about the density, against the prior; `grid` are middles of equal cells, the bounds' by default.
+
+    Mass beyond the grid counts as one more cell. For categories the cells are the joint categories.
+    """
+    if posterior.model.kernel.categorical:
+        kept = joint_shares(posterior.model.kernel, *_measures(posterior))
+        weights, atoms = prior_measures(posterior.model, draws=PRIOR_MEASURES, seed=seed)
+        before = joint_shares(posterior.model.kernel, weights, atoms)
+    else:
+        points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
+        if points.ndim != 1 or len(points) < 2:
+            raise ModelError("a grid needs at least two points.", hint="np.linspace(lower, upper, 200)")
+        step = float(points[-1] - points[0]) / (len(points) - 1)
+        kept = _masses(posterior.densities(points), step)
+        weights, atoms = prior_measures(posterior.model, draws=PRIOR_MEASURES, seed=seed)
+        before = _masses(_densities(posterior.model.kernel, weights, atoms, points), step)
+    centre = _masses_of_base(posterior, grid, seed)
+    distance = float(hellinger(kept.mean(axis=0), centre))
+    wide = float(np.mean(hellinger(before, centre)))
+    return Informativeness(distance=distance, spread=float(np.mean(hellinger(kept, kept.mean(axis=0)))) / max(wide, 1e-12))
+
+
+def prior_density(model: Any, grid: ArrayLike, *, seed: int = 0, atoms: int = PRIOR_ATOMS) -> Floats:
+    """Mean density under the prior at the grid: the kernel averaged over that many atoms of the base measure."""
+    points = np.asarray(grid, np.float64)
+    drawn = base_atoms(model.kernel, atoms, seed=seed)[:, None, :]
+    return np.asarray(_densities(model.kernel, np.ones((atoms, 1)), drawn, points).mean(axis=0))
+
+
+def base_atoms(kernel: Any, atoms: int, *, seed: int = 0) -> Floats:
+    """Parameters of so many draws from the base measure."""
+    from privurn._kernels.mixtures.clusters import first_atoms
+    from privurn._kernels.mixtures.dispatch import entry
+
+    columns, record = kernel.columns(), kernel.record()
+    nobody = np.empty((0, columns), np.int64) if columns else np.empty(0)
+    # Clusters without members: what a sampler starts from, with nothing to move it away from the base measure
+    run = entry(first_atoms, record)
+    sizes = 1, atoms, kernel.width, kernel.n_statistics
+    drawn = run(record, np.empty(0, np.int64), nobody, *sizes, np.zeros(2), np.random.default_rng(seed))
+    return np.asarray(drawn[:, : len(kernel.parameter_names)])
+
+
+def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Mixing measures from the prior by breaking sticks: weights (draws, atoms), parameters (draws, atoms, parameter)."""
+    from privurn._kernels.mixtures.mixings import stick
+
+    rng, mixing = np.random.default_rng([seed, 1]), model.mixing.record()
+    strength = model.mixing.strength
+    weights = np.zeros((draws, MOST_STICKS))
+    for each in weights:
+        s = rng.gamma(strength.shape) / strength.rate if isinstance(strength, GammaPrior) else float(strength)
+        rest = 1.0
+        for piece in range(MOST_STICKS):
+            share = 1.0 if rest < LEAST_STICK or piece == MOST_STICKS - 1 else stick(mixing, s, 0, piece + 1, rng)
+            each[piece] = rest * share
+            rest -= each[piece]
+            if share == 1.0:
+                break
+    used = int(np.count_nonzero(weights, axis=1).max())
+    parameters = base_atoms(model.kernel, draws * used, seed=seed + 1)
+    return weights[:, :used].copy(), parameters.reshape(draws, used, -1)
+
+
+def hellinger(p: Floats, q: Floats) -> Floats:
+    """Distance between probabilities on the last axis.
+
+    >>> float(hellinger(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
+    1.0
+    """
+    return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - np.sqrt(p * q).sum(axis=-1))))
+
+
+def joint_shares(kernel: Any, weights: Floats, atoms: Floats) -> Floats:
+    """Probabilities of the joint categories of all columns under each measure: (draws, cells)."""
+    if hasattr(kernel, "f"):
+        return np.asarray(np.einsum("dt,dtv->dv", weights, kernel.f[atoms[..., 0].astype(np.int64)]))
+    if math.prod(kernel.categories) > MOST_CELLS:
+        raise ModelError(f"there are more than {MOST_CELLS:,} joint categories.", hint="Look at the columns: population()")
+    ends = np.concatenate([[0], np.cumsum(kernel.categories)])
+    cells = atoms[:, :, : ends[1]]
+    for first, last in pairwise(ends[1:]):
+        cells = (cells[..., None] * atoms[:, :, None, first:last]).reshape(*atoms.shape[:2], -1)
+    return np.asarray(np.einsum("dt,dtv->dv", weights, cells))
+
+
+def plot(
+    posterior: MixturePosterior,
+    *,
+    kind: Picture = "density",
+    grid: ArrayLike | None = None,
+    level: float = 0.95,
+    others: Mapping[str, ArrayLike] | None = None,
+    rows: ArrayLike | None = None,
+) -> "Figure":
+    """A picture: "density" with its band, the prior mean and `others`; number of "clusters"; who is "together"; "traces"."""
+    pictures = import_module("privurn.figures.chains")  # a layer above: by name, on request
+    figure: Figure
+    if kind == "density":
+        points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
+        found = posterior.density(points, level=level)
+        beside = {"prior mean": prior_density(posterior.model, points), **(others or {})}
+        figure = pictures.density_picture(
+            points, mean=found.mean, lower=found.lower, upper=found.upper, level=level, others=beside
+        )
+    elif kind == "clusters":
+        figure = pictures.whole_number_picture(posterior.n_clusters, name="number of clusters")
+    elif kind == "together":
+        matrix = co_clustering(posterior, rows=rows)
+        order = clustering.point_clustering(_allocations(posterior)[:, matrix.rows]).labels
+        figure = pictures.together_picture(matrix.probabilities, order=order)
+    elif kind == "traces":
+        shown = population(posterior)
+        figure = pictures.trace_picture(shown, [name for name in shown.variables if shown[name].ndim == 2])
+    else:
+        raise ModelError(f"the picture {kind!r} is not known.", hint="density, clusters, together or traces")
+    return figure
+
+
+def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:
+    if "atoms" not in posterior.draws:
+        raise ModelError("the atoms were not kept.", hint="fit_mixture(..., keep=Keep(atoms=32))")
+    return posterior.draws.flat("weights"), posterior.draws.flat("atoms")
+
+
+def _allocations(posterior: MixturePosterior) -> NDArray[np.int64]:
+    if isinstance(posterior.model.channel, GlobalChannel):  # records are exchangeable given their one output
+        raise ModelError("one output for all records does not say who is with whom.", hint="Look at the density")
+    if "allocations" not in posterior.draws:
+        raise ModelError("the allocations were not kept.", hint="fit_mixture(..., keep=Keep(allocations=True))")
+    return posterior.draws.flat("allocations")
+
+
+def _densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:
+    from privurn._kernels.mixtures.clusters import update_densities
+    from privurn._kernels.mixtures.dispatch import entry
+
+    out, record = np.empty((len(weights), len(points))), kernel.record()
+    weights, atoms = np.ascontiguousarray(weights), np.ascontiguousarray(atoms)
+    entry(update_densities, record)(out, record, weights, atoms, kernel.width, points)
+    return out
+
+
+def _masses(densities: Floats, step: float) -> Floats:
+    """Masses of equal cells and, last, of what lies beyond them."""
+    cells = np.where(np.isfinite(densities), densities, 0.0) * step
+    inside = cells.sum(axis=-1, keepdims=True)
+    cells = cells / np.maximum(inside, 1.0)  # a spike narrower than a cell can seem to hold more than all
+    return np.concatenate([cells, np.maximum(0.0, 1.0 - inside)], axis=-1)
+
+
+def _masses_of_base(posterior: MixturePosterior, grid: ArrayLike | None, seed: int) -> Floats:
+    """Prior mean masses of the cells that `informativeness` uses."""
+    kernel = posterior.model.kernel
+    drawn = base_atoms(kernel, PRIOR_ATOMS, seed=seed)[:, None, :]
+    alone = np.ones((PRIOR_ATOMS, 1))
+    if kernel.categorical:
+        return np.asarray(joint_shares(kernel, alone, drawn).mean(axis=0))
+    points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
+    step = float(points[-1] - points[0]) / (len(points) - 1)
+    return np.asarray(_masses(_densities(kernel, alone, drawn, points), step).mean(axis=0))

@@ -1,0 +1,214 @@
+"""`privurn infer mixture` as a person meets it."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from privurn.mixtures.samplers import MixtureSampler
+
+SHORT = ["--draws", 40, "--warm-up", 20, "--thin", 1, "--chains", 2, "--seed", 1, "--sampler", "neal5"]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """The command line within this process: starting Python anew takes longer than the work."""
+    from privurn.cli.main import run
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["privurn", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            run()
+        shown = capsys.readouterr()
+        return SimpleNamespace(returncode=stopped.value.code, stdout=shown.out, stderr=shown.err)
+
+    return call
+
+
+@pytest.fixture
+def noisy(tmp_path, monkeypatch):
+    """Sixty records in two groups behind Laplace noise, in a folder; the working folder is beside it."""
+    return privatised(tmp_path, monkeypatch, epsilon=10)
+
+
+def privatised(tmp_path, monkeypatch, *, epsilon):
+    import privurn
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    y = rng.choice([-5.0, 5.0], size=60) + rng.normal(size=60)
+    privurn.privatise(y, epsilon=epsilon, bounds=(-10, 10)).save("noisy")
+    return tmp_path
+
+
+def test_table_and_files(command, noisy):
+    pictures = ["--plot", "density.png", "--plot", "together=together.svg", "--plot", "clusters=k.png"]
+    files = ["-o", "draws.nc", "--synthetic", "1e2", "synthetic.csv"]
+    done = command("infer", "mixture", "noisy", *SHORT, "--clusters", "--deconvolution", *pictures, *files)
+    assert done.returncode == 0, done.stderr
+    for word in ("n_clusters", "mean", "q0.5", "effective draws", "R-hat", "accepted", "Hellinger", "Point clustering"):
+        assert word in done.stdout
+    assert "has not mixed" in done.stderr  # forty draws
+    assert (noisy / "synthetic.csv").read_text().count("\n") == 101
+    for name in ("density.png", "together.svg", "k.png", "draws.nc"):
+        assert (noisy / name).stat().st_size > 1000
+
+
+def test_json_says_everything(command, noisy):
+    done = command("infer", "mixture", "noisy/data.csv", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["channel"]["scale"] == 2.0
+    assert (answer["records"], answer["sampler"], answer["chains"], answer["draws"]) == (60, "neal5", 2, 40)
+    names = [each["name"] for each in answer["variables"]]
+    assert names[:3] == ["n_clusters", "strength", "mean"]
+    assert len(answer["clusters"]["labels"]) == 60
+    assert 0.0 < answer["acceptance"] <= 1.0
+    density = answer["density"]
+    assert np.all(np.array(density["lower"]) <= np.array(density["upper"]))
+    width = density["grid"][1] - density["grid"][0]
+    assert 0.8 < width * sum(density["mean"]) <= 1.0 + 1e-6
+    again = json.loads(command("infer", "mixture", "noisy", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json").stdout)
+    assert again == answer
+
+
+def test_a_release_that_says_nothing_is_called_so(command, tmp_path, monkeypatch):
+    privatised(tmp_path, monkeypatch, epsilon=1e-3)
+    done = command("infer", "mixture", "noisy", *SHORT[2:], "--draws", 200, "--json")
+    assert done.returncode == 0
+    answer = json.loads(done.stdout)
+    assert not answer["informativeness"]["informative"]
+    assert any("the release says little" in each for each in answer["problems"])
+    assert "the release says little" in done.stderr
+
+
+def interrupted(monkeypatch, after):
+    """Ctrl-C in the middle of a sweep, once."""
+    sweeps, calls = MixtureSampler.advance, []
+
+    def advance(self, *given, **options):
+        calls.append(None)
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return sweeps(self, *given, **options)
+
+    monkeypatch.setattr(MixtureSampler, "advance", advance)
+    return calls
+
+
+@pytest.mark.parametrize("after", [3, 75], ids=["warming up", "drawing"])
+def test_interrupted_runs_leave_the_checkpoint_alone_and_go_on(command, noisy, monkeypatch, after):
+    words = ["infer", "mixture", "noisy", *SHORT, "--json"]
+    whole = json.loads(command(*words).stdout)
+    with monkeypatch.context() as patch:
+        calls = interrupted(patch, after)
+        done = command(*words, "--checkpoint", "run.npz", "-o", "draws.nc", "--plot", "density.png")
+    assert done.returncode == 130
+    assert len(calls) >= after
+    assert "interrupted: nothing is half-written" in done.stderr
+    assert sorted(each.name for each in noisy.iterdir()) == ["noisy", "run.npz"]
+    resumed = command(*words, "--checkpoint", "run.npz")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout) == whole
+    other = command(*words[:-1], "--strength", 2, "--checkpoint", "run.npz")
+    assert other.returncode == 2
+    assert "belongs to another run" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--kernel", "beta"], 2, "between 0 and 1"),
+        (["--kernel", "categorical"], 2, "whole numbers"),
+        (["--kernel", "cauchy"], 2, "auto, gaussian"),
+        (["--mixing", "urn"], 2, "dirichlet-process, pitman-yor, finite"),
+        (["--discount", 0.2], 2, "--mixing pitman-yor"),
+        (["--components", 3], 2, "--mixing finite"),
+        (["--mixing", "pitman-yor", "--discount", 1.5], 2, "discount < 1"),
+        (["--mixing", "finite", "--strength", "gamma:1:1"], 2, "only the Dirichlet process"),
+        (["--strength", "much"], 2, "gamma:2:2"),
+        (["--strength", "-1"], 2, "positive"),
+        (["--sampler", "gibbs"], 2, "not known"),
+        (["--sampler", "neal2"], 2, "conjugate"),
+        (["--draws", "0"], 2, "at least 1"),
+        (["--level", 1], 2, "between 0 and 1"),
+        (["--plot", "density.gif"], 2, ".png, .svg or .pdf"),
+        (["--plot", "pie=pie.png"], 2, "traces"),
+        (["--plot", "none/density.png"], 2, "no folder"),
+        (["--checkpoint", "none/run.npz"], 2, "no folder"),
+        (["-o", "draws.csv"], 2, ".nc"),
+        (["--synthetic", 5, "synthetic.txt"], 2, "CSV or Parquet"),
+        (["--synthetic", 0, "synthetic.csv"], 2, "at least one"),
+        (["--synthetic", 5, "taken.csv"], 2, "exists"),
+    ],
+    ids=lambda each: " ".join(map(str, each)) if isinstance(each, list) else "",
+)
+def test_bad_words_are_refused_and_nothing_is_written(command, noisy, words, code, said):
+    (noisy / "taken.csv").write_text("mine\n")
+    done = command("infer", "mixture", "noisy", "-o", "first.nc", *words)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert sorted(each.name for each in noisy.iterdir()) == ["noisy", "taken.csv"]
+    assert (noisy / "taken.csv").read_text() == "mine\n"
+
+
+def test_a_wrong_certificate_is_refused(command, noisy):
+    data = noisy / "noisy" / "data.csv"
+    data.write_text(data.read_text().replace("1", "2", 1))
+    done = command("infer", "mixture", "noisy", *SHORT, "-o", "draws.nc")
+    assert done.returncode == 1
+    assert "does not verify" in done.stderr
+    missing = command("infer", "mixture", "nowhere")
+    assert missing.returncode == 2
+    assert not (noisy / "draws.nc").exists()
+
+
+def test_categories_keep_their_names(command, tmp_path, monkeypatch):
+    import privurn
+
+    monkeypatch.chdir(tmp_path)
+    towns = np.random.default_rng(2).choice(["north", "south"], p=[0.8, 0.2], size=200)
+    privurn.privatise(towns, channel="randomised-response", epsilon=3, categories=["north", "south"]).save("noisy")
+    done = command("infer", "mixture", "noisy", *SHORT, "--synthetic", 30, "synthetic.csv")
+    assert done.returncode == 0, done.stderr
+    for name in ("share[north]", "share[south]", "share[other]"):
+        assert name in done.stdout
+    written = (tmp_path / "synthetic.csv").read_text().replace('"', "").split()
+    assert len(written) == 31
+    assert set(written[1:]) <= {"north", "south", "other"}
+    refused = command("infer", "mixture", "noisy", "--plot", "density.png")
+    assert refused.returncode == 2
+    assert "no density" in refused.stderr
+    refused = command("infer", "mixture", "noisy", "--deconvolution")
+    assert "Laplace or the Gaussian" in refused.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sampler", ["neal2", "neal3", "neal8"])
+def test_marginal_samplers_by_name(command, tmp_path, monkeypatch, sampler):
+    import privurn
+
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(3).normal(size=40)
+    privurn.privatise(y, channel="gaussian", epsilon=5, delta=1e-6, bounds=(-10, 10)).save("noisy")
+    done = command("infer", "mixture", "noisy", *SHORT[:-1], sampler, "--kernel", "total-gaussian", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sampler"] == sampler
+
+
+@pytest.mark.long
+def test_noisy_counts_of_all_records(command, tmp_path, monkeypatch):
+    import privurn
+
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(4).normal(size=300)
+    bins = privurn.Bins(np.linspace(-5, 5, 21).tolist(), outside="clamp")
+    privurn.release(y, domain=bins, epsilon=4, mechanism="perturbed-histogram", publish="counts").save("counts")
+    done = command("infer", "mixture", "counts", *SHORT, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["records"] == 300
+    refused = command("infer", "mixture", "counts", "--clusters")
+    assert refused.returncode == 2
+    assert "who is with whom" in refused.stderr

@@ -1,0 +1,355 @@
+"""Monte Carlo EM: slopes against exact likelihoods at a false-alarm rate of 1e-6 each, maxima against other maximisers."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from privurn._kernels.noisy_statistics import dirichlet, maximisation, protocol
+from privurn._kernels.noisy_statistics.chain import Tuning
+from privurn.errors import ModelError
+from privurn.noisy_statistics.dirichlet_model import DirichletModel
+from privurn.noisy_statistics.mcem import Maximum, maximise
+from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
+from privurn.noisy_statistics.model import PythonModel
+from privurn.noisy_statistics.observed import Observed
+from privurn.noisy_statistics.regression_model import RegressionModel
+
+STEP = maximisation.STEP
+PROPORTION = Observed(values=np.array([5.0]), scales=np.array([1.0]), n=8)
+SECRET = Observed(values=np.array([3.0]), scales=np.array([2.0]), noisy_n=7.5, noisy_n_scale=1.5)
+ODDS = BernoulliModel()
+NORMAL = RegressionModel(lower=(-1.5,), upper=(1.5,), name="normal")
+PARTS = DirichletModel(parts=("a", "b"), floor=0.05, shape=2.0, rate=1.0)
+SIMPLE = RegressionModel(lower=(-2.0, -1.0, -3.0), upper=(1.0, 2.0, 3.0))
+
+
+def proportion_likelihood(observed, p):
+    """Summed over the number of ones, and over n where it is secret."""
+    sizes = np.arange(1, 90) if observed.n is None else np.array([observed.n])
+    weights = np.exp(-np.abs(sizes - observed.noisy_n) / observed.noisy_n_scale) if observed.n is None else np.ones(1)
+    found = 0.0
+    for n, weight in zip(sizes, weights, strict=True):
+        ones = np.arange(n + 1)
+        found += weight * np.sum(stats.binom.pmf(ones, n, p) * np.exp(-np.abs(observed.values - ones) / observed.scales))
+    return found
+
+
+def parameters(model, free):
+    theta = np.empty(len(free))
+    protocol.update_from_free(model.record, free, theta)
+    return theta
+
+
+def measured(model, observed, *, centre, record=None, lean=0.0, sweeps=12_000, compiled=False):
+    """Mean slope along each coordinate at `centre`, and its error by batches; the kernel, compiled or interpreted."""
+    rng, size = np.random.default_rng(1), len(centre)
+    theta = parameters(model, centre)
+    n = observed.n or round(observed.noisy_n)
+    records = np.zeros((4 * n, len(model.record.columns)))
+    records[:n] = model.simulate(theta, n=n, rng=rng)
+    kept = (np.empty((sweeps, size)), np.empty(sweeps, np.int64), np.zeros((sweeps, 3)), np.empty((sweeps, size)))
+    slopes = np.empty((sweeps, size))
+    tuning = Tuning(0 if observed.n else 3, 0, not observed.n, 3, model.standard_width)
+    head = (model.record if record is None else record, observed.noise_record(), observed.size_record(), tuning)
+    state = (theta, np.zeros(size), records, np.array([n], np.int64), np.zeros(3))
+    run = maximisation.update_climbing_chain if compiled else maximisation.update_climbing_chain.py_func
+    run(*head, centre, np.eye(size), np.full(size, lean), (0.0, 0.0, 1.0), *state, rng, sweeps, 1, False, *kept, slopes)
+    batches = slopes.reshape(20, -1, size)[1:].mean(axis=1)
+    return batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(19)
+
+
+def agree(found, error, exact, exact_error=0.0):
+    """By Student's t with 18 degrees of freedom: false alarms at a rate of 1e-6, shared among the coordinates."""
+    limit = stats.t.isf(0.5e-6 / len(np.atleast_1d(found)), 18)
+    return bool(np.all(np.abs(found - exact) <= limit * np.hypot(error, exact_error)))
+
+
+def central(likelihood, centre):
+    """(L(v + h) - L(v - h)) / (2 h L(v)) along each coordinate."""
+    steps = STEP * np.eye(len(centre))
+    return np.array([likelihood(centre + e) - likelihood(centre - e) for e in steps]) / (2.0 * STEP * likelihood(centre))
+
+
+def simulated(model, observed, centre, *, tables=100_000):
+    """The same by brute force: tables from standard records that all places share; with the error of each slope."""
+    rng, n = np.random.default_rng(7), observed.n
+    density = []
+    steps = STEP * np.eye(len(centre))
+    for place in (centre, *(centre + e for e in steps), *(centre - e for e in steps)):
+        rng = np.random.default_rng(7)
+        records = model.simulate(parameters(model, place), n=n * tables, rng=rng).reshape(tables, n, -1)
+        k = model.record
+        z = np.clip((records - k.centre) * k.scale, -1.0, 1.0)
+        z = np.concatenate([np.ones((tables, n, 1)), z], axis=2)
+        first, second = np.triu_indices(z.shape[2])
+        total = np.einsum("tni,tnj->tij", z, z)[:, first, second][:, 1:]
+        density.append(np.exp(-np.sum(np.abs(total - observed.values) / observed.scales, axis=1)))
+    base, size = np.array(density[0]), len(centre)
+    change = (np.array(density[1 : 1 + size]) - np.array(density[1 + size :])) / (2.0 * STEP)
+    slope = change.mean(axis=1) / base.mean()
+    left = change - slope[:, None] * base  # delta method for a ratio of means
+    return slope, left.std(axis=1) / math.sqrt(tables) / base.mean()
+
+
+@pytest.mark.parametrize("observed", [PROPORTION, SECRET], ids=["public", "secret"])
+def test_slopes_of_a_proportion_are_those_of_the_enumerated_likelihood(observed):
+    centre = np.array([-1.2])
+    exact = central(lambda v: proportion_likelihood(observed, 1.0 / (1.0 + math.exp(-v[0]))), centre)
+    assert agree(*measured(ODDS, observed, centre=centre), exact)
+
+
+def test_slopes_with_an_n_that_leans():
+    far = Observed(values=np.array([12.0]), scales=np.array([2.0]), noisy_n=30.0, noisy_n_scale=2.0)
+    centre = np.array([-0.8])
+    exact = central(lambda v: proportion_likelihood(far, 1.0 / (1.0 + math.exp(-v[0]))), centre)
+    found = measured(ODDS, far, centre=centre, lean=-0.7, sweeps=200_000, compiled=True)
+    assert agree(*found, exact)
+    assert not agree(*found, exact + 0.7)  # what is left without the Jacobian of n
+
+
+@pytest.mark.parametrize("bug", ["sign", "prior law of the records"])
+def test_a_planted_bug_in_the_slopes_is_caught(bug, monkeypatch):
+    right, records = maximisation.update_slopes, maximisation.update_records
+
+    def downhill(*arguments):
+        standard = right(*arguments)
+        arguments[-1][:] *= -1.0
+        return standard
+
+    def unconditional(model, noise, theta, rows, n, total, rng):
+        flat = noise._replace(rates=0.0 * noise.rates)
+        return records(model, flat, theta, rows, n, total, rng)
+
+    if bug == "sign":
+        monkeypatch.setattr(maximisation, "update_slopes", downhill)
+    else:
+        monkeypatch.setattr(maximisation, "update_records", unconditional)
+    centre = np.array([-1.2])
+    exact = central(lambda v: proportion_likelihood(PROPORTION, 1.0 / (1.0 + math.exp(-v[0]))), centre)
+    assert not agree(*measured(ODDS, PROPORTION, centre=centre, sweeps=24_000), exact)
+
+
+class Careless(dirichlet.Dirichlet):
+    """A Dirichlet model that forgets a Jacobian: h in d G / d z = 3 c h (1 + h z)^2."""
+
+
+def careless(model, theta, standard, n):
+    h = 1.0 / np.sqrt(9.0 * (theta + 2.0 / 3.0))
+    return dirichlet.log_ancillary(model, theta, standard, n) - n * float(np.sum(np.log(h)))
+
+
+protocol.provide(
+    Careless,
+    **{name: table[dirichlet.Dirichlet] for name, table in protocol.TABLE.items() if dirichlet.Dirichlet in table}
+    | {"log_ancillary": careless},
+)
+
+
+def composition_likelihood(observed, free):
+    """Two records of two parts: a grid of 600 x 600 quantiles of the first part."""
+    alpha = np.exp(free)
+    x = stats.beta.ppf((np.arange(600) + 0.5) / 600, *alpha)
+    logs = np.log(np.maximum(np.column_stack([x, 1.0 - x]), PARTS.floor))
+    total = logs[:, None, :] + logs[None, :, :]
+    return np.mean(np.exp(-np.sum(np.abs(total - observed.values) / observed.scales, axis=2)))
+
+
+def test_slopes_of_compositions_and_a_missing_jacobian():
+    observed = Observed(values=np.array([-1.0, -4.0]), scales=np.array([0.7, 0.7]), n=2)
+    centre = np.log([0.8, 0.5])
+    exact = central(lambda free: composition_likelihood(observed, free), centre)
+    assert agree(*measured(PARTS, observed, centre=centre, sweeps=4000), exact)
+    assert not agree(*measured(PARTS, observed, centre=centre, sweeps=4000, record=Careless(*PARTS.record)), exact)
+
+
+def test_slopes_of_a_normal_law():
+    observed = Observed(values=np.array([0.6, 0.9]), scales=np.array([0.5, 0.5]), n=3)
+    centre = np.array([0.2, -0.4])
+    exact, exact_error = simulated(NORMAL, observed, centre)
+    assert agree(*measured(NORMAL, observed, centre=centre, sweeps=800), exact, exact_error)
+
+
+@pytest.mark.long
+def test_slopes_of_a_regression():
+    rng = np.random.default_rng(3)
+    theta = SIMPLE.pack(beta=(0.2, -0.5, 0.7), tau=1.5, mu=(-0.4, 0.3), Phi=[[1.2, 0.3], [0.3, 0.9]])
+    centre = np.empty(9)
+    protocol.update_free(SIMPLE.record, theta, centre)
+    values = SIMPLE.statistic(SIMPLE.simulate(theta, n=3, rng=rng)) + rng.laplace(size=9)
+    observed = Observed(values=values, scales=np.full(9, 1.0), n=3)
+    exact, exact_error = simulated(SIMPLE, observed, centre)
+    found, error = measured(SIMPLE, observed, centre=centre, sweeps=40_000, compiled=True)
+    assert agree(found, error, exact, exact_error)
+    assert not agree(-found, error, exact, exact_error)
+
+
+@pytest.mark.parametrize("observed", [PROPORTION, SECRET], ids=["public", "secret"])
+def test_maximum_of_a_proportion(observed):
+    found = maximise(ODDS, observed=observed, seed=1)
+    exact = optimize.minimize_scalar(lambda p: -proportion_likelihood(observed, p), bounds=(0.01, 0.99), method="bounded").x
+    # the central difference and the curvature along the path shift the root by less than a fiftieth of its deviation, 0.2
+    assert abs(found.estimate["probability"] - exact) < 5.0 * found.monte_carlo_error["probability"] + 0.004
+    assert found.monte_carlo_error["probability"] < 0.01
+    assert found.problems == ()
+    again = maximise(ODDS, observed=observed, seed=1, iterations=200)
+    assert again.monte_carlo_error["probability"] > found.monte_carlo_error["probability"]
+
+
+def test_mode_of_a_proportion():
+    model = BernoulliModel(first=2.0, second=3.0)
+    found = maximise(model, observed=PROPORTION, seed=1, penalty="prior")
+
+    def loss(p):  # the prior's density of the logit: p^2 (1 - p)^3
+        return -math.log(proportion_likelihood(PROPORTION, p)) - 2.0 * math.log(p) - 3.0 * math.log1p(-p)
+
+    exact = optimize.minimize_scalar(loss, bounds=(0.01, 0.99), method="bounded").x
+    assert found.problems == ()
+    assert abs(found.estimate["probability"] - exact) < 5.0 * found.monte_carlo_error["probability"] + 0.004
+    plain = optimize.minimize_scalar(lambda p: -proportion_likelihood(PROPORTION, p), bounds=(0.01, 0.99), method="bounded").x
+    assert abs(found.estimate["probability"] - plain) > 0.05  # the check can fail
+    rows = {row.name: row for row in found.summary()}
+    assert rows["probability"].mean == found.estimate["probability"]
+    assert rows["probability"].standard_error == found.monte_carlo_error["probability"]
+
+
+def test_a_proportion_without_a_maximum_inside_says_so():
+    observed = Observed(values=np.array([-9.0]), scales=np.array([1.0]), n=8)
+    found = maximise(ODDS, observed=observed, seed=1, iterations=1000)
+    assert any("does NOT fall from probability" in each for each in found.problems)
+
+
+class Tables:
+    """Likelihood of six normal records averaged over tables that all parameters share."""
+
+    def __init__(self, values, seed):
+        self.observed = Observed(values=np.array(values), scales=np.array([0.5, 0.5]), n=6)
+        self.standard = np.random.default_rng(seed).standard_normal((40_000, 6))
+
+    def log_likelihood(self, free):
+        z = np.clip((free[0] + math.exp(free[1]) * self.standard) / 1.5, -1.0, 1.0)
+        away = np.abs(z.sum(axis=1) - self.observed.values[0]) + np.abs((z * z).sum(axis=1) - self.observed.values[1])
+        return math.log(np.mean(np.exp(-away / 0.5)))
+
+
+def highest(objective):
+    return optimize.minimize(lambda v: -objective(v), (0.1, -0.4), method="Nelder-Mead", options={"xatol": 1e-4}).x
+
+
+def close(found: Maximum, exact):
+    """Within five Monte Carlo errors, and what is not Monte Carlo: a thirtieth of the mean's deviation (0.3), 3% of tau."""
+    mean, tau, error = exact[0], math.exp(-2.0 * exact[1]), found.monte_carlo_error
+    near_mean = abs(found.estimate["mean"] - mean) < 5.0 * error["mean"] + 0.01
+    return bool(near_mean and abs(found.estimate["tau"] - tau) < 5.0 * error["tau"] + 0.03 * tau)
+
+
+@pytest.mark.long
+def test_maximum_of_a_normal_law():
+    tables = Tables([0.6, 2.0], 1)
+    found = maximise(NORMAL, observed=tables.observed, seed=2, iterations=16_000)
+    exact = highest(tables.log_likelihood)
+    assert found.problems == ()
+    assert close(found, exact)
+    assert not close(found, exact + np.array([0.0, 0.2]))  # the check can fail
+
+
+@pytest.mark.long
+def test_a_normal_law_without_a_maximum_inside_and_its_mode():
+    tables = Tables([3.0, 0.3], 1)  # squares add up to less than the sum allows
+    found = maximise(NORMAL, observed=tables.observed, seed=2)
+    assert any("does NOT fall from tau" in each for each in found.problems)
+    with_prior = maximise(NORMAL, observed=tables.observed, seed=2, penalty="prior", iterations=16_000)
+
+    def objective(v):
+        return tables.log_likelihood(v) + protocol.log_prior(NORMAL.record, np.array([v[0], math.exp(v[1])]))
+
+    assert with_prior.problems == ()
+    assert close(with_prior, highest(objective))
+
+
+class Counted(PythonModel):
+    """Only the four functions that every model has."""
+
+    n_parameters = n_entries = 1
+
+    def start(self, rng):
+        return rng.random(1)
+
+    def draw_parameters(self, records, *, parameters, rng):
+        return rng.beta(1.0 + records.sum(), 1.0 + len(records) - records.sum(), 1)
+
+    def draw_record(self, parameters, *, rng):
+        return np.array([float(rng.random() < parameters[0])])
+
+    def statistic(self, record):
+        return record
+
+
+def test_refusals_and_the_closed_form():
+    with pytest.raises(ModelError, match="at least 100"):
+        maximise(ODDS, observed=PROPORTION, iterations=99)
+    with pytest.raises(ModelError, match="at least two chains"):
+        maximise(ODDS, observed=PROPORTION, chains=1)
+    with pytest.raises(ModelError, match="no standardised records"):
+        maximise(Counted(), observed=PROPORTION)
+    with pytest.raises(ModelError, match="not known"):
+        maximise(ODDS, observed=PROPORTION, penalty="ridge")
+    with pytest.raises(ModelError, match="closed form"):
+        maximise(ODDS, observed=PROPORTION, penalty="prior", method="closed form")
+    loud = Observed(values=np.array([40.0]), scales=np.array([1.0]), n=100)  # little is missing: both agree
+    closed = maximise(ODDS, observed=loud, method="closed form", seed=1)
+    climbed = maximise(ODDS, observed=loud, seed=1)
+    error = math.hypot(closed.monte_carlo_error["probability"], climbed.monte_carlo_error["probability"])
+    assert abs(closed.estimate["probability"] - climbed.estimate["probability"]) < 5.0 * error + 0.002
+
+
+@pytest.mark.long
+def test_maximum_of_a_rate():
+    observed = Observed(values=np.array([9.0]), scales=np.array([1.0]), n=5)
+    found = maximise(PoissonModel(upper=4), observed=observed, seed=1)
+    counts = np.arange(5)
+
+    def likelihood(rate):
+        one = np.append(stats.poisson.pmf(counts[:-1], rate), stats.poisson.sf(3, rate))
+        law = np.ones(1)
+        for _ in range(5):
+            law = np.convolve(law, one)
+        return np.sum(law * np.exp(-np.abs(9.0 - np.arange(len(law)))))
+
+    exact = optimize.minimize_scalar(lambda rate: -likelihood(rate), bounds=(0.1, 6.0), method="bounded").x
+    assert found.problems == ()
+    assert abs(found.estimate["rate"] - exact) < 5.0 * found.monte_carlo_error["rate"] + 0.015
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("half", [0, 1])
+def test_maximum_of_a_regression(half):
+    """Against the maximum of a likelihood averaged over tables that all parameters share."""
+    model = RegressionModel(lower=(-3.0, -3.0, -4.0), upper=(3.0, 3.0, 4.0))
+    theta = model.pack(beta=(0.2, -0.5, 0.5), tau=1.0, mu=(-0.5, 0.3), Phi=np.eye(2))
+    rng = np.random.default_rng([5, half])
+    values = np.mean([model.statistic(model.simulate(theta, n=20, rng=np.random.default_rng(i))) for i in range(400)], axis=0)
+    observed = Observed(values=values, scales=np.full(9, 0.8), n=20)
+    standard = rng.standard_normal((6000, 20, 3))
+    first, second = np.triu_indices(4)
+
+    def loss(free):
+        t = parameters(model, free)
+        x1 = t[4] + t[6] * standard[..., 0]
+        x2 = t[5] + t[7] * standard[..., 0] + t[8] * standard[..., 1]
+        y = t[0] + t[1] * x1 + t[2] * x2 + t[3] * standard[..., 2]
+        z = np.stack([np.ones_like(y), *(np.clip(v / w, -1, 1) for v, w in ((x1, 3.0), (x2, 3.0), (y, 4.0)))], axis=1)
+        total = (z @ z.transpose(0, 2, 1))[:, first, second][:, 1:]
+        return -math.log(np.mean(np.exp(-np.sum(np.abs(total - values), axis=1) / 0.8)))
+
+    start = np.empty(9)
+    protocol.update_free(model.record, theta, start)
+    best = optimize.minimize(loss, start, method="BFGS", options={"gtol": 2e-3}).x
+    found = maximise(model, observed=observed, seed=half, iterations=8000)
+    assert found.problems == ()
+    reached = np.empty(9)
+    protocol.update_free(model.record, model.flat(found.estimate), reached)
+    # as high as the other maximiser comes, up to what a tenth of a deviation in each of 9 coordinates costs: 9 / 200
+    assert loss(reached) < loss(best) + 9.0 / 200.0
+    assert loss(reached) < loss(start)
