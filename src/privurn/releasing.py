@@ -290,14 +290,15 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 
 
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
-    """Open labels straight from the urn: old labels are copied as they are, new ones get fresh names."""
+    """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
     urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
     payment = job.pay(urn.name, rho=None, parameters=urn.parameters())
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))
-    fresh = [f"{FreshLabels().prefix}{i + 1}" for i in range(n_new)]
-    names = np.append(counts.values, np.array(fresh, dtype=object))
+    base = FreshLabels()
+    fresh = [f"{base.prefix}{i + 1}" for i in range(n_new)]
+    names = np.array([*map(base.spelled, counts.values.tolist()), *fresh], dtype=object)
     table = decode_labels(names[cells].tolist(), column)
     domain = {"kind": "open-labels", "column": column}
     return job.finish(urn, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)

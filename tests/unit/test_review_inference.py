@@ -103,3 +103,16 @@ def test_labels_with_and_in_them_and_booleans():
     made = privurn.release(frame, domain=privurn.Categories([True, False]), epsilon=2, delta=1e-5)
     found = privurn.posterior(made, n_draws=200, chains=1, warm_up=20, seed=1)
     assert 0.15 < found.summary()[0].mean < 0.45
+
+
+@pytest.mark.parametrize("mechanism", ["dirichlet-process", "pitman-yor"])
+def test_a_label_that_looks_fresh_is_told_apart(mechanism):
+    labels = np.array(["new_1", "b"])[np.random.default_rng(4).integers(0, 2, 3000)]
+    discount = {} if mechanism == "dirichlet-process" else {"discount": "0.25"}
+    made = privurn.release(
+        labels, domain=privurn.OpenLabels(), mechanism=mechanism, strength=50, epsilon=4, delta=0.02, **discount
+    )
+    published = set(made.data.tolist())
+    assert "new__1" in published
+    found = privurn.posterior(made, functionals=["P(x=new__1)"], n_draws=200, chains=1, seed=1)
+    assert found.summary()[0].mean > 0.2

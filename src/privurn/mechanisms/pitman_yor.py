@@ -28,6 +28,24 @@ class FreshLabels:
 
     prefix: str = "new_"
 
+    def is_fresh(self, label: object) -> bool:
+        """Whether a published label is the urn's own: the prefix and a number."""
+        return isinstance(label, str) and label.startswith(self.prefix) and label[len(self.prefix) :].isdecimal()
+
+    def spelled(self, label: object) -> object:
+        """How a label of the data is published: as it is, with one more underscore where it could be taken for a fresh one.
+
+        The rule looks at the label alone and never maps two to one, so it changes no guarantee.
+
+        >>> FreshLabels().spelled("new_1"), FreshLabels().spelled("new__1"), FreshLabels().spelled("newer")
+        ('new__1', 'new___1', 'newer')
+        """
+        if isinstance(label, str) and label.startswith(self.prefix):
+            rest = label[len(self.prefix) :]
+            if rest.lstrip("_").isdecimal():
+                return f"{self.prefix}_{rest}"
+        return label
+
     def parameters(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": "fresh-labels", "prefix": self.prefix}

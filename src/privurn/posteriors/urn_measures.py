@@ -285,6 +285,4 @@ def shown_of_data(mechanism: PitmanYor, *, labels: Sequence[Any]) -> NDArray[np.
     """Which labels are of the data, by their names: the urn's own are its prefix and a number."""
     if isinstance(mechanism.base, FiniteBase):
         raise ModelError("values of a finite base do not show whether the data hold them.")
-    prefix = mechanism.base.prefix
-    own = [isinstance(each, str) and each.startswith(prefix) and each[len(prefix) :].isdecimal() for each in labels]
-    return ~np.array(own, np.bool_)
+    return ~np.array([mechanism.base.is_fresh(each) for each in labels], np.bool_)
