@@ -19,8 +19,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## fast tests, doctests and examples (about five minutes on two cores)
-	$(BIN)/python -m pytest -n 2 -q -m 'not long'
+test: $(READY)  ## fast tests, doctests and examples (some ten minutes on two cores)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not long'
 
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
@@ -44,11 +44,14 @@ $(EARNINGS): | $(READY)
 	tar -xzf experiments-output/taxcalc/taxcalc-6.8.0.tar.gz -C experiments-output --strip-components=2 taxcalc-6.8.0/taxcalc/cps.csv.gz
 
 experiments: $(READY) $(EARNINGS)  ## the papers' tables with ours and the exact values beside them, into experiments-output/
-	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage; do \
+	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage \
+	    mixture_paper mixture_global; do \
 	  $(BIN)/python -m experiments.$$each > experiments-output/$$each.txt || exit 1; cat experiments-output/$$each.txt; \
 	done
 	$(BIN)/python -m experiments.census_column --data $(EARNINGS) --column e00200 --delta 1e-3 > experiments-output/earnings.txt
 	cat experiments-output/earnings.txt
+	$(BIN)/python -m experiments.unknown_n --replicates 10 > experiments-output/unknown_n.txt
+	cat experiments-output/unknown_n.txt
 
 docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py

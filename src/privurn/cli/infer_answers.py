@@ -222,7 +222,9 @@ def finish(answer: Answer, asked: Asked) -> None:
         for problem in answer.problems[:5]:
             note(f"  {problem}")
     if answer.maximum is not None and answer.maximum.problems:
-        note("WARNING: Monte Carlo EM has NOT converged: starts disagree. The likelihood may have no maximum inside.")
+        note("WARNING: the maximum of the likelihood is NOT to be trusted:")
+        for problem in answer.maximum.problems[:5]:
+            note(f"  {problem}")
     figures = [(_picture(kind, answer, summaries), target) for kind, target in asked.pictures.items()]
     written = _write(answer, asked, figures)
     if asked.json:
