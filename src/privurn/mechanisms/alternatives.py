@@ -30,7 +30,7 @@ def rounded_up(value: float, *, digits: int = DIGITS) -> str:
     """A short decimal number, at least `value` also when it is read back.
 
     >>> rounded_up(1.23456789), rounded_up(2.0), rounded_up(1e-7)
-    ('1.2346', '2', '1.0001e-7')
+    ('1.2346', '2', '1e-7')
     """
     return f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)).normalize():g}"
 
