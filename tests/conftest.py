@@ -4,6 +4,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
+
+# `make test` tries the same examples every time, so that a failure is the change's; `make test-full` looks for new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("exploring")
+settings.load_profile("repeatable")
 
 
 @pytest.fixture

@@ -152,7 +152,9 @@ def _largest_over_totals(a: float, smallest_total: float, records: int, e: float
     value, weight, threshold = 0.0, 0.0, 0.0
     if (e * a + 10.0 * math.sqrt(a) + 10.0) * m / start <= LARGEST_WALK:
         value, weight, threshold = tail_value(a, start, m, e)
-    if value < SMALLEST_DELTA:
+    if value < SMALLEST_DELTA:  # nothing to measure a walk by
+        if m * (m - max(0.0, a * (e - 1.0))) <= LARGEST_WALK:
+            return float(largest_by_threshold(a, smallest_total, m, e))
         return _bound_over_totals(a, smallest_total, m, e)
 
     best, left_out, walked = 1.0, 0.0, 0  # in units of V(start)
