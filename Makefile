@@ -39,7 +39,7 @@ bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same 
 RESULTS := experiments-output
 EARNINGS := $(RESULTS)/cps.csv.gz
 EXPERIMENTS := paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage \
-  mixture_paper mixture_global unknown_n
+  mixture_paper mixture_global unknown_n regression_coverage
 OPTIONS_convergence := --plot $(RESULTS)/convergence.png
 OPTIONS_census_column := --plot $(RESULTS)/census_column.png
 OPTIONS_censoring_supplement := --figures $(RESULTS)/censoring_supplement

@@ -1,18 +1,15 @@
-"""How fast are mixtures from privatised data, and which sampler gives most for its time?
+"""How fast are sweeps of mixtures from privatised data?
 
 Three-component data of the mixture paper's section 4.1 behind Laplace noise, Gaussian kernel, Dirichlet process of strength 1.
 
 Limits, one core: a sweep costs at most 5 times (Neal 5) and 10 times (slice) what drawing its random numbers alone costs; both
 are timed in turn (processor time) and the median ratio is printed. n = 100,000, slice sampler: 1000 sweeps within 60 s on two
-cores and 2 GiB (1000 sweeps of one chain are timed: two chains take as long).
-
-    python -m benchmarks.mixtures           sweeps, ratios, large n
-    python -m benchmarks.mixtures grid      effective draws of the number of clusters per second, n x epsilon
+cores and 2 GiB (1000 sweeps of one chain are timed: two chains take as long). Which sampler gives most for its time:
+`benchmarks.mixture_samplers`.
 """
 
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +18,6 @@ import numba
 import numpy as np
 
 from privurn.channels import LaplaceChannel
-from privurn.draws import effective_draws
 from privurn.mixtures import GaussianKernel, Keep, MixtureModel, Neal5, SliceSampler
 from privurn.mixtures.samplers import MixtureSampler
 
@@ -29,12 +25,11 @@ BOUNDS = (-10.0, 10.0)
 SAMPLERS: dict[str, Callable[..., MixtureSampler]] = {
     "neal5": Neal5,
     "slice": SliceSampler,
-    "slice, marginal": lambda **given: SliceSampler(**given, marginal=True),
 }
 
 
-def three_components(n: int, epsilon: float) -> tuple[MixtureModel, Any]:
-    rng = np.random.default_rng(1)
+def three_components(n: int, epsilon: float, *, seed: int = 1) -> tuple[MixtureModel, Any]:
+    rng = np.random.default_rng(seed)
     y = rng.choice([-5.0, 0.0, 5.0], size=n) + rng.normal(size=n)
     while np.any(outside := np.abs(y) > 10.0):
         y[outside] = rng.choice([-5.0, 0.0, 5.0], size=outside.sum()) + rng.normal(size=outside.sum())
@@ -94,39 +89,11 @@ def large(n: int = 100_000, sweeps: int = 1000) -> None:
     print(f"slice, n = {n:,}: {sweeps} sweeps of one chain in {spent:.1f} s (limit 60 s), {memory:.2f} GiB in all (limit 2)")
 
 
-def grid(seconds: float = 2.0) -> None:
-    """Effective draws of the number of clusters per second, after a warm-up that takes as long as the run."""
-    print(f"{'n':>6} {'epsilon':>7} " + " ".join(f"{name:>16}" for name in SAMPLERS))
-    for n in (200, 1000, 10_000):
-        for epsilon in (2.0, 10.0, 50.0):
-            model, z = three_components(n, epsilon)
-            found = []
-            for make in SAMPLERS.values():
-                sampler = make(model=model, released=z, keep=Keep(atoms=0))
-                rng = np.random.default_rng(4)
-                state = sampler.start(rng)
-                sampler.advance(state, rng, sweeps=1, thin=1, warming=True)
-                kept, spent = [], 0.0
-                for _ in range(20_000):
-                    start = time.process_time()
-                    draws, _ = sampler.advance(state, rng, sweeps=max(1, 20_000 // n), thin=1, warming=False)
-                    spent += time.process_time() - start
-                    if spent > seconds:
-                        kept.append(draws["n_clusters"])
-                    if spent > 2 * seconds:
-                        break
-                values = np.concatenate(kept).astype(np.float64)
-                found.append(effective_draws(values[None]) / seconds)
-            print(f"{n:6} {epsilon:7.0f} " + " ".join(f"{each:16.1f}" for each in found), flush=True)
-
-
 def main() -> None:
     for name in ("neal5", "slice"):
         for n in (200, 1000):
             ratio(name, n)
     large()
-    if "grid" in sys.argv[1:]:
-        grid()
 
 
 if __name__ == "__main__":

@@ -2,13 +2,20 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the tests of every folder
+
+from filthy_memory import filthy_empty
+
 # `make test` tries the same examples every time, so that a failure is the change's; `make test-full` looks for new ones.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("exploring")
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("exploring", deadline=None)
 settings.load_profile("repeatable")
 
 
@@ -21,3 +28,16 @@ def privurn_command():
         return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False)
 
     return run
+
+
+@pytest.fixture
+def filthy_memory():
+    """A context in which new arrays are full of numbers that show wherever interpreted code reads one before it is written."""
+
+    @contextmanager
+    def context():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(np, "empty", filthy_empty)
+            yield
+
+    return context

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.file import release_statistics as release_statistics
     from privurn.noisy_statistics.file import verify_statistics as verify_statistics
     from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
+    from privurn.noisy_statistics.fit import fit_logistic as fit_logistic
     from privurn.noisy_statistics.fit import fit_mean as fit_mean
     from privurn.noisy_statistics.fit import fit_regression as fit_regression
     from privurn.noisy_statistics.table_inference import infer_table as infer_table
@@ -72,6 +73,7 @@ _HOME = {
     "release_statistics": "noisy_statistics.file",
     "verify_statistics": "noisy_statistics.file",
     "infer_table": "noisy_statistics.table_inference",
+    "fit_logistic": "noisy_statistics.fit",
     "fit_regression": "noisy_statistics.fit",
     "fit_dirichlet": "noisy_statistics.fit",
     "fit_mean": "noisy_statistics.fit",

@@ -6,10 +6,13 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 from privurn.channels.local_release import PREFIX, LocalRelease
+from privurn.channels.randomised_responses import RESPONSES
 from privurn.choosing import unit_profile
+from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.privacy.certificate import SCHEMA, Certificate, achieved, profile_points
-from privurn.privacy.entropy import Entropy
+from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 PACKAGES = ("privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow", "opendp")
@@ -76,7 +79,7 @@ def certify(
             "achieved": achieved(profile, target=target),
             "profile": profile_points(profile, also=guarantee.epsilon),
             "assumptions": assumptions(guarantee, local=isinstance(mechanism, LocalRelease)),
-            "randomness": entropy.description,
+            "randomness": source_of_randomness(entropy, noise=adds_noise(mechanism)),
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "output": None,
@@ -84,6 +87,28 @@ def certify(
             **({"rho": mechanism.rho(guarantee.contributions)} if isinstance(mechanism, LocalRelease) else {}),
         }
     )
+
+
+OPENDP_AND_SYSTEM = (
+    "noise: OpenDP's generator, seeded by the operating system; all else: operating system (os.urandom); exact integers"
+)
+
+
+def adds_noise(mechanism: Certifiable) -> bool:
+    """Whether OpenDP draws some of the release's randomness."""
+    if isinstance(mechanism, LocalRelease):
+        return not isinstance(mechanism.channel, RESPONSES)
+    return isinstance(mechanism, (PerturbedHistogram, DiscoveredUrn))
+
+
+def source_of_randomness(entropy: Entropy, *, noise: bool) -> str:
+    """What a certificate calls the source; a seeded release is marked as such, whoever drew its noise."""
+    return OPENDP_AND_SYSTEM if noise and entropy.private else entropy.description
+
+
+def is_private_source(stated: str, *, noise: bool) -> bool:
+    """Whether a certificate names the private source. Earlier versions did not tell OpenDP's noise from the rest."""
+    return stated in (source_of_randomness(SystemEntropy(), noise=noise), SystemEntropy.description)
 
 
 NEIGHBOURS = {

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,10 @@ class Draws:
 
     def __post_init__(self) -> None:
         every = [*self.variables.values(), *self.sample_stats.values()]
+        if not all(isinstance(each, np.ndarray) for each in every):
+            raise ModelError(
+                "draws are NumPy arrays.", hint='For example Draws(variables={"x": np.zeros((4, 1000))}, markov=True)'
+            )
         if not self.variables or any(each.ndim < 2 for each in every) or len({each.shape[:2] for each in every}) != 1:
             raise ModelError("draws need at least one variable, and the same chains and draws for all.")
         for name, axes in self.dims.items():
@@ -75,7 +79,7 @@ class Draws:
                 raise ModelError(f"the dims of {name!r} do not fit its array.")
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self.variables:
+        if name not in tuple(self.variables):  # whatever was asked for, also what has no hash
             raise ModelError(f"there are no draws of {name!r}.", hint=f"There are: {', '.join(self.variables)}")
         return self.variables[name]
 
@@ -99,8 +103,9 @@ class Draws:
 
     def summary(self, names: Sequence[str] | None = None, *, level: float = 0.95) -> tuple[Summary, ...]:
         """Each number of the named variables (all of them where left out)."""
-        if not 0.0 < level < 1.0:
-            raise ModelError("the level of an interval must be between 0 and 1.", hint="For example level=0.95")
+        check_level(level, of="an interval")
+        if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
+            raise ModelError("names are a list of variables.", hint=f"names={list(self.variables)!r}")
         found = []
         for name in self.variables if names is None else names:
             values = self[name]
@@ -204,6 +209,12 @@ class Draws:
             Path(partial).unlink(missing_ok=True)
             raise
         return target
+
+
+def check_level(level: float, *, of: str) -> None:
+    """A probability strictly between 0 and 1, checked."""
+    if not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0):
+        raise ModelError(f"the level of {of} must be between 0 and 1.", hint="For example level=0.95")
 
 
 def check_netcdf_name(path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""Privatise a column locally: every record through a channel by itself, with a certificate for the whole.
+"""Privatise columns locally: every record through a channel by itself, with a certificate for the whole.
 
     data --(public bounds or categories)--> records --(guarantee)--> channel --(ledger pays first)--> noise --> certificate
 
@@ -6,10 +6,11 @@ The noise of numbers is OpenDP's on a public lattice; randomised response is dra
 the channel from the certificate. Proofs: docs/proofs/channels.md.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privurn.certifying import certify
 from privurn.channels.channel import LocalChannel, check_bounds
@@ -18,6 +19,7 @@ from privurn.channels.haar_wavelet import HaarWaveletChannel
 from privurn.channels.laplace import DiscreteLaplaceChannel, LaplaceChannel
 from privurn.channels.local_release import LocalRelease, Order
 from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.randomised_responses import RESPONSES, RandomisedResponsesChannel
 from privurn.channels.registry import LOCAL
 from privurn.choosing import unit_profile
 from privurn.domain import Categories, JointDomain
@@ -25,12 +27,14 @@ from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.profile import Guarantee
-from privurn.releasing import Release
-from privurn.tables import open_table
-from privurn.tables.columns import codes_table, numbers_table, read_codes, read_numbers
+from privurn.releasing import Release, pay
+from privurn.tables import decode, open_table
+from privurn.tables.columns import numbers_table, read_numbers
+from privurn.tables.rows import read_cells
 
 ChannelName = Literal["laplace", "gaussian", "haar-wavelet", "randomised-response", "discrete-laplace", "discrete-gaussian"]
 CalibrationName = Literal["analytic", "zcdp", "classical", "tight", "butucea2020"]
+Listed = Categories | Sequence[Any]
 
 
 def privatise(
@@ -40,10 +44,10 @@ def privatise(
     epsilon: float | None = None,
     delta: float = 0.0,
     bounds: Sequence[float] | None = None,
-    categories: Categories | Sequence[Any] | None = None,
+    categories: Listed | Mapping[str, Listed] | None = None,
     levels: int | None = None,
     calibration: CalibrationName | None = None,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     nulls: Literal["error", "lower", "cell"] = "error",
     order: Order = "shuffled",
     contributions: int = 1,
@@ -51,7 +55,7 @@ def privatise(
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Release:
-    """Privatise one column, each record by itself, with a differential-privacy guarantee for every record.
+    """Privatise a column, or several of categories, each record by itself, with a privacy guarantee for every record.
 
     Parameters
     ----------
@@ -66,14 +70,15 @@ def privatise(
         Public lower and upper bound. Numbers outside are clamped, and what is no number (NaN, text in a CSV field) counts as
         the lower bound. The wavelet maps the bounds to [0, 1].
     categories
-        Of randomised response: a list of values, or `Categories`; what is not listed is the category "other".
+        Of randomised response: a list of values, or `Categories`; what is not listed is the category "other". A mapping from
+        names to such lists privatises several columns: epsilon is split equally among them, and is that of the whole record.
     levels
         Of the wavelet: the finest level J, 2^(J+1) - 1 numbers a record.
     calibration
         Gaussian: "analytic" (default), "zcdp" or "classical" (certified up to epsilon = 1). Wavelet: "tight" (default) or
         "butucea2020", the published, larger noise.
     column
-        Which column; not needed where the table has one and is no CSV file.
+        Which column, or columns; not needed where `categories` names them, or the table has one and is no CSV file.
     nulls
         Missing values: "error" (declared absent), "lower" (numbers: the lower bound), "cell" (a category of their own).
     order
@@ -94,38 +99,39 @@ def privatise(
     >>> len(out.data), out.certificate["mechanism"]["parameters"]["channel"]["scale"]
     (500, 50.0)
     """
-    options = _Options(bounds, categories, levels, calibration, nulls)
+    names = [column] if isinstance(column, str) else list(column or ())
+    options = _Options(bounds, _listed(categories, names, nulls), levels, calibration, nulls)
     target = _target(channel, epsilon, delta, contributions)
     made = _choose(channel, options, target)
     _check_nulls(made, nulls)
     account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+    if len(names) > 1 and not isinstance(made, RandomisedResponsesChannel):
+        raise ModelError("only randomised response takes several columns.", hint="Privatise one column at a time")
     randomness = entropy or SystemEntropy()
-    domain = _categories(options) if isinstance(made, RandomisedResponseChannel) else None
     progress("reading")
     with open_table(data) as source:
-        named = source.the_column(column)
-        if domain is not None:
-            values: Any = read_codes(source, named, domain)
+        domain = None
+        if isinstance(made, RESPONSES):
+            domain = JointDomain({name or source.the_column(None): each for name, each in _categories(options).items()})
+            values: Any = read_cells(source, domain)
         else:
+            named = source.the_column(names[0] if names else None)
             values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
         kind = source.kind
     release = LocalRelease(n=len(values), channel=made, order=order)
-    payment: dict[str, Any] = {"used": False}
-    if account is not None:
-        rho = release.rho(contributions)
-        entry = account.debit(Spent(guarantee=target, rho=rho, description=release.name, parameters=release.parameters()))
-        payment = account.stamp(entry)
+    rho = release.rho(contributions)
+    payment = pay(account, Spent(guarantee=target, rho=rho, description=release.name, parameters=release.parameters()))
     progress("drawing")
     released = release.draw(values, entropy=randomness)
     if domain is not None:
-        table, stated = codes_table(released, named, domain), JointDomain({named: domain}).to_json()
+        published = list(domain.columns)
+        table, stated = decode(released, domain), domain.to_json()
     else:
-        table = numbers_table(released, made.columns(named))
+        published = made.columns(named)
+        table = numbers_table(released, published)
         lower, upper = made.bounds
         stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls}
-    certificate = certify(
-        release, guarantee=target, domain=stated, columns=made.columns(named), entropy=randomness, payment=payment
-    )
+    certificate = certify(release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment)
     return Release(table, kind, certificate, _remarks(made), account)
 
 
@@ -134,7 +140,7 @@ class _Options:
     """What was asked of the channel."""
 
     bounds: Sequence[float] | None
-    categories: Categories | Sequence[Any] | None
+    categories: Mapping[str, Categories] | None
     levels: int | None
     calibration: CalibrationName | None
     nulls: str
@@ -152,6 +158,7 @@ USED = {
     "discrete-gaussian": {"bounds", "calibration"},
     "haar-wavelet": {"bounds", "levels", "calibration"},
     "randomised-response": {"categories"},
+    RandomisedResponsesChannel.name: {"categories"},
 }
 """Which options each channel reads."""
 
@@ -176,15 +183,16 @@ def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guar
             "a certificate can only be made for the channels that privurn can verify.",
             hint="Use your own channel's privatise, and state its guarantee beside the data",
         )
-    if name not in USED:
-        raise FormatError(f"the channel {name!r} is not known.", hint=", ".join(USED))
+    if name not in USED or channel == RandomisedResponsesChannel.name:  # several columns are no other channel to ask for
+        raise FormatError(f"the channel {name!r} is not known.", hint=", ".join(get_args(ChannelName)))
     unused = set(options.given()) - (USED[name] if channel == name else USED[name] & {"categories"})
     if unused:
         raise ModelError(f"the channel has no use for {' and '.join(sorted(unused))}.", hint="Leave them out")
     if channel in ("laplace", "discrete-laplace", "haar-wavelet", "randomised-response") and target.delta > 0.0:
         raise ModelError(f"the channel {name!r} needs no delta, and a ledger would be charged for it.", hint="Leave delta out")
     made = channel if isinstance(channel, LocalChannel) else _calibrated(channel, options, target.per_record())
-    if isinstance(made, RandomisedResponseChannel) and made.categories != _categories(options).size:
+    sizes = made.sizes if isinstance(made, RandomisedResponsesChannel) else (getattr(made, "categories", 0),)
+    if isinstance(made, RESPONSES) and sizes != tuple(each.size for each in _categories(options).values()):
         raise ModelError(
             "the channel has another number of categories than were listed.",
             hint='Count "other" and nulls, where they have one',
@@ -197,7 +205,10 @@ def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guar
 def _calibrated(channel: ChannelName, options: _Options, single: Guarantee) -> LocalChannel:
     epsilon, delta, calibration = single.epsilon, single.delta, options.calibration
     if channel == "randomised-response":
-        return RandomisedResponseChannel.calibrate(categories=_categories(options).size, epsilon=epsilon)
+        sizes = [each.size for each in _categories(options).values()]
+        if len(sizes) > 1:
+            return RandomisedResponsesChannel.calibrate(categories=sizes, epsilon=epsilon)
+        return RandomisedResponseChannel.calibrate(categories=sizes[0], epsilon=epsilon)
     if options.bounds is None:
         raise DomainError("bounds are missing.", hint="Public limits of the data, for example bounds=(0, 100) (--bounds 0:100)")
     bounds = check_bounds(options.bounds)
@@ -219,18 +230,33 @@ def _calibrated(channel: ChannelName, options: _Options, single: Guarantee) -> L
     return noise.calibrate(bounds=bounds, epsilon=epsilon, delta=delta, calibration=rule)
 
 
-def _categories(options: _Options) -> Categories:
+def _listed(categories: Any, names: list[str], nulls: str) -> dict[str, Categories] | None:
+    """Categories of each column; an only column that was not named is ""."""
+    if categories is None:
+        return None
+    if not isinstance(categories, Mapping):
+        if len(names) > 1:
+            raise DomainError(
+                "several columns need a list of categories each.",
+                hint="categories={'a': [...], 'b': [...]} (--categories a=x,y --categories b=u,v)",
+            )
+        categories = {(names or [""])[0]: categories}
+    if not categories or (names and sorted(names) != sorted(categories)):
+        raise DomainError("the columns and the named categories do not match.", hint="Leave column out, or name the same ones")
+    policy: Any = "cell" if nulls == "cell" else "error"
+    return {name: each if isinstance(each, Categories) else Categories(each, nulls=policy) for name, each in categories.items()}
+
+
+def _categories(options: _Options) -> Mapping[str, Categories]:
     if options.categories is None:
         raise DomainError(
             "categories are missing.", hint="Public list of values, for example categories=['a', 'b'] (--categories a,b)"
         )
-    if isinstance(options.categories, Categories):
-        return options.categories
-    return Categories(options.categories, nulls="cell" if options.nulls == "cell" else "error")
+    return options.categories
 
 
 def _check_nulls(channel: LocalChannel, nulls: str) -> None:
-    allowed = ("error", "cell") if isinstance(channel, RandomisedResponseChannel) else ("error", "lower")
+    allowed = ("error", "cell") if isinstance(channel, RESPONSES) else ("error", "lower")
     if nulls not in allowed:
         raise ModelError(f"nulls={nulls!r} is not possible with this channel.", hint=" or ".join(allowed))
 
@@ -239,6 +265,14 @@ def _remarks(channel: LocalChannel) -> tuple[str, ...]:
     """What a reader should know of the noise before using the data."""
     if isinstance(channel, RandomisedResponseChannel):
         return (f"a record keeps its category with probability {channel.kept:.4g}.",)
+    if isinstance(channel, RandomisedResponsesChannel):
+        kept = [each.kept for each in channel.responses]
+        share = channel.responses[0].epsilon0
+        equal = f", {share:.4g} for each of {len(kept)} columns" if len({each.odds for each in channel.responses}) == 1 else ""
+        return (
+            f"epsilon is that of the whole record{equal}; columns keep their category with probability "
+            f"{' and '.join(f'{each:.4g}' for each in kept)}, all of them with {math.prod(kept):.4g}.",
+        )
     if isinstance(channel, HaarWaveletChannel):
         return (f"Laplace noise of scale {channel.scale:.4g} on {channel.outputs} wavelet coefficients of each record.",)
     if isinstance(channel, (LaplaceChannel, GaussianChannel)):

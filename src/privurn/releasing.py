@@ -198,6 +198,11 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
+def pay(ledger: Ledger | None, spent: Spent) -> dict[str, Any]:
+    """Debit a ledger, where there is one; returns what the certificate says of it."""
+    return {"used": False} if ledger is None else ledger.stamp(ledger.debit(spent))
+
+
 @dataclass(frozen=True)
 class _Job:
     """One release in the making."""
@@ -210,11 +215,8 @@ class _Job:
 
     def pay(self, description: str, *, rho: float | None, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
-        if self.ledger is None:
-            return {"used": False}
         spent = Spent(guarantee=self.request.guarantee, rho=rho, description=description, parameters=parameters)
-        entry = self.ledger.debit(spent)
-        return self.ledger.stamp(entry)
+        return pay(self.ledger, spent)
 
     def finish(
         self,

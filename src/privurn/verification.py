@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privurn.certifying import Certifiable, assumptions, privacy_unit, rebuild
+from privurn.certifying import Certifiable, adds_noise, assumptions, is_private_source, privacy_unit, rebuild
 from privurn.channels.local_release import LocalRelease
-from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.randomised_responses import RESPONSES, RandomisedResponsesChannel
 from privurn.choosing import unit_profile
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError, PrivurnError
@@ -24,7 +24,6 @@ from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.certificate import Certificate, achieved, file_hash, profile_points
-from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.profile import Guarantee
 from privurn.tables import row_count
 
@@ -55,7 +54,7 @@ def verify(folder: str | Path) -> Verification:
     try:
         certificate = Certificate.read(path)
     except CertificateError as error:
-        return Verification(False, (error.message,))
+        return Verification(False, (error.message.removesuffix("."),))
     reasons = [*check_certificate(certificate), *_check_output(certificate, path if path.is_dir() else path.parent)]
     return Verification(not reasons, tuple(reasons))
 
@@ -68,7 +67,7 @@ def check_certificate(certificate: Certificate) -> list[str]:
     try:
         reasons += _check_guarantee(certificate)
     except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        detail = error.message if isinstance(error, PrivurnError) else type(error).__name__
+        detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         reasons.append(f"the guarantee cannot be recomputed: {detail}")
     return reasons
 
@@ -119,11 +118,14 @@ def _check_words(certificate: Certificate, target: Guarantee, mechanism: Certifi
     rests_on = assumptions(target, local=isinstance(mechanism, LocalRelease))
     if certificate["privacy_unit"] != privacy_unit(target) or certificate["assumptions"] != rests_on:
         reasons.append("the privacy unit or the assumptions are not those of the guarantee")
-    if certificate["private"] is True and certificate["randomness"] != SystemEntropy.description:
+    if certificate["private"] is True and not is_private_source(certificate["randomness"], noise=adds_noise(mechanism)):
         reasons.append("the source of randomness is not the private one")
     domain, columns = certificate["domain"], certificate["columns"]
     named = list(domain["columns"]) if domain["kind"] == "joint" else [domain["column"]]
-    if isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
+    if isinstance(mechanism, LocalRelease) and isinstance(mechanism.channel, RandomisedResponsesChannel):
+        sizes = [domain_from_json(each).size for each in domain.get("columns", {}).values()]  # type: ignore[union-attr]
+        fits = columns == named and tuple(sizes) == mechanism.channel.sizes
+    elif isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
         fits = len(named) == 1 and columns == mechanism.channel.columns(str(named[0]))
     else:
         fits = columns[: len(named)] == named
@@ -144,7 +146,7 @@ def _agree(stated: float | None, computed: float | None) -> bool:
 
 def _cells(mechanism: Certifiable) -> int | None:
     if isinstance(mechanism, LocalRelease):
-        return mechanism.channel.categories if isinstance(mechanism.channel, RandomisedResponseChannel) else None
+        return mechanism.channel.categories if isinstance(mechanism.channel, RESPONSES) else None
     if isinstance(mechanism, WITH_CELLS):
         return mechanism.cells
     if isinstance(mechanism, DiscoveredUrn):
@@ -155,7 +157,7 @@ def _cells(mechanism: Certifiable) -> int | None:
 def _bounds_fit(mechanism: Certifiable, stated: dict[str, Any]) -> bool:
     """A channel of numbers has bounds in place of a domain, and they are its own; nothing else has them."""
     channel = mechanism.channel if isinstance(mechanism, LocalRelease) else None
-    if channel is None or isinstance(channel, RandomisedResponseChannel):
+    if channel is None or isinstance(channel, RESPONSES):
         return bool(stated["kind"] != "bounds")
     same = stated["kind"] == "bounds" and (stated["lower"], stated["upper"]) == channel.bounds
     return same and stated["nulls"] in ("error", "lower")

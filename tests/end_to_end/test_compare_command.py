@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -44,11 +45,12 @@ def run(folder):
 
 
 def test_the_demo_column_in_time(run):
-    start = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run(*DEMO, "--delta", "1e-6")
-    took = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime - before.ru_utime  # processor time: other programs must not matter
     assert done.returncode == 0, done.stderr
-    assert took < SECONDS, f"5 mechanisms and 100 runs must take less than {SECONDS} s, not {took:.0f}"
+    assert took < SECONDS, f"5 mechanisms and 100 runs must take less than {SECONDS} s of one core, not {took:.0f}"
     assert "median of 100 runs" in done.stdout
     for name in ("dirichlet-multinomial", "posterior-sample", "perturbed-histogram", "smoothed-histogram", "plain sample"):
         assert name in done.stdout

@@ -120,6 +120,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 130, error
+    code = process.returncode
+    assert (code if code >= 0 else 128 - code) == 130, error  # as a shell counts: Python may end by the signal itself
     assert "interrupted" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import privurn
 from privurn.errors import PrivurnError
+from privurn.privacy.entropy import SeededEntropy
 
 COMMAND = """
 import sys, typer
@@ -66,6 +67,12 @@ def test_table_files_and_picture(run, folder):
     assert "has not mixed" in done.stderr or done.stderr == ""
 
 
+def test_the_naive_distribution_function_is_drawn_too(run, folder):
+    for naive in ([], ["--naive"]):
+        assert run("urn", "-f", "mean", *QUICK, "--plot", "band.svg", "--kind", "cdf", *naive).returncode == 0
+        assert ("naive mean" in (folder / "band.svg").read_text()) == bool(naive)
+
+
 def test_several_releases_as_json(run):
     done = run("urn", "noisy", "-f", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
@@ -90,6 +97,24 @@ def test_the_mechanisms_prior_and_open_labels(run):
     assert "discovery" in done.stdout
 
 
+def test_draws_without_records_are_said(run, folder):
+    """n is secret and at most 2: some draws of the sample hold no record at all."""
+    secret = {"neighbouring": "add-remove", "n_records": 3, "epsilon": 1, "delta": 0.01, "entropy": SeededEntropy(1)}
+    made = privurn.release(np.array([1.0, 0.0]), domain=privurn.Grid(0, 1, 1), **secret).save(folder / "few")
+    words = ["few", "-f", "mean", "--sample", "--largest-n", "2", *QUICK]
+    done = run(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    options = {"n_draws": 100, "chains": 2, "warm_up": 30, "seed": 1, "largest_n": 2}
+    found = privurn.posterior(made, functionals="mean", of="sample", **options)
+    empty = int((found.draws["n"] == 0).sum())
+    assert 0 < empty < 200
+    assert told["undefined"] == {"mean": empty}
+    assert told["functionals"][0]["mean"] == found.summary()[0].mean
+    assert f"note: mean is undefined in {empty} of 200 draws, which hold no record of it; they are left out." in done.stderr
+    assert "undefined" not in json.loads(run("urn", "-f", "mean", "--sample", "--json", *QUICK).stdout)
+
+
 def test_chains_that_have_not_mixed_are_warned_about(run):
     done = run("urn", "-f", "mean", "--draws", "10", "--chains", "2", "--warm-up", "0", "--json")
     assert done.returncode == 0
@@ -103,6 +128,7 @@ def test_chains_that_have_not_mixed_are_warned_about(run):
         (["nowhere"], 1, "no readable certificate"),
         (["urn", "-f", "meen"], 2, "not understood"),
         (["urn", "-f", "P(town=x)"], 2, "no column"),
+        (["labels", "-f", "P(nocolumn=x)"], 2, "no column 'nocolumn'"),
         (["urn", "--prior", "strong"], 2, "--prior flat"),
         (["urn", "--prior", "-1"], 2, "--prior flat"),
         (["noisy", "--prior", "mechanism"], 2, "not an urn"),

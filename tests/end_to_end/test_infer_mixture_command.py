@@ -79,10 +79,9 @@ def test_a_release_that_says_nothing_is_called_so(command, tmp_path, monkeypatch
     done = command("infer", "mixture", "noisy", *SHORT[2:], "--draws", 200, "--json")
     assert done.returncode == 0
     answer = json.loads(done.stdout)
-    # noise is OpenDP's and the chains are short: now and then the figures fall on the other side; words and figures agree
-    says_little = not answer["informativeness"]["informative"]
-    assert any("the release says little" in each for each in answer["problems"]) == says_little
-    assert ("the release says little" in done.stderr) == says_little
+    assert not answer["informativeness"]["informative"]
+    assert any("the release says little" in each for each in answer["problems"])
+    assert "the release says little" in done.stderr
 
 
 def interrupted(monkeypatch, after):
@@ -213,3 +212,38 @@ def test_noisy_counts_of_all_records(command, tmp_path, monkeypatch):
     refused = command("infer", "mixture", "counts", "--clusters")
     assert refused.returncode == 2
     assert "who is with whom" in refused.stderr
+
+
+def test_several_columns_of_categories(command, tmp_path, monkeypatch):
+    import csv
+
+    import pandas as pd
+
+    import privurn
+
+    monkeypatch.chdir(tmp_path)
+    group = np.random.default_rng(1).integers(2, size=150)
+    people = pd.DataFrame({"town": np.array(["u", "v"])[group], "sex": np.array(["f", "m"])[group]})
+    lists = {"town": ["u", "v"], "sex": ["f", "m"]}
+    privurn.privatise(people, channel="randomised-response", categories=lists, epsilon=8).save("noisy")
+    files = ["--plot", "clusters=k.png", "--plot", "together=t.png", "-o", "draws.nc", "--synthetic", 200, "synthetic.csv"]
+    done = command("infer", "mixture", "noisy", *SHORT, "--clusters", *files)
+    assert done.returncode == 0, done.stderr
+    for word in ("share[town=u]", "share[sex=m]", "share[sex=other]", "behind the randomised-responses channel"):
+        assert word in done.stdout
+    for name in ("k.png", "t.png", "draws.nc"):
+        assert (tmp_path / name).stat().st_size > 1000
+    with (tmp_path / "synthetic.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+    assert len(rows) == 200
+    assert set(rows[0]) == {"town", "sex"}
+    assert sum((row["town"], row["sex"]) in (("u", "f"), ("v", "m")) for row in rows) > 120
+    answer = json.loads(command("infer", "mixture", "noisy", *SHORT, "--kernel", "categorical", "--json").stdout)
+    assert [column["categories"] for column in answer["channel"]["columns"]] == [3, 3]
+    assert command("infer", "mixture", "noisy", *SHORT, "--kernel", "gaussian").returncode == 2
+    wide = pd.DataFrame({name: list("ab") * 5 for name in "abcdefghi"})
+    many = {name: ["a", "b"] for name in wide}
+    privurn.privatise(wide, channel="randomised-response", categories=many, epsilon=8).save("wide")
+    refused = command("infer", "mixture", "wide", *SHORT)
+    assert refused.returncode == 2
+    assert "joint categories" in refused.stderr

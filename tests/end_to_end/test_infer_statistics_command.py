@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ from privurn.noisy_statistics import (
     TableStatistic,
     release_statistics,
 )
+from privurn.noisy_statistics.file import read_statistics
+from privurn.noisy_statistics.fit import NotMixed, fit_regression
+from privurn.noisy_statistics.report import prior_from_bounds, write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
 
 APP = typer.Typer()
@@ -45,7 +49,10 @@ app()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """One file of each model, from 600 records (800 compositions)."""
+    """One file of each model, from 600 records (300 compositions), with seeded noise: the same numbers in every run.
+
+    The noise of "private" is what people get, OpenDP's, which cannot be seeded: nothing is said about its numbers.
+    """
     from privurn import Categories
 
     path = tmp_path_factory.mktemp("statistics")
@@ -79,8 +86,10 @@ def folder(tmp_path_factory):
             SECRET,
         ),
     }
-    for name, (data, mechanism, budget) in made.items():
-        release_statistics(data, mechanism=mechanism, budget=budget).save(path / f"{name}.json")
+    for seed, (name, (data, mechanism, budget)) in enumerate(made.items()):
+        released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(seed))
+        released.save(path / f"{name}.json")
+    release_statistics(made["regression"][0], mechanism=made["regression"][1], budget=SECRET).save(path / "private.json")
     return path
 
 
@@ -97,33 +106,40 @@ def by_name(told):
     return {row["name"]: row for row in told["variables"]}
 
 
+def fitted(folder):
+    """What Python finds in regression.json with the options of QUICK."""
+    statistics = read_statistics(folder / "regression.json").statistics
+    options = {"chains": 2, "warm_up": 300, "draws": 300, "seed": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotMixed)
+        return fit_regression(statistics, prior=prior_from_bounds(statistics), **options)
+
+
 def test_regression_shows_everything_and_writes_every_file(run, folder):
     files = ["--plot", "intervals=i.png", "--plot", "t.png", "--plot", "n=n.svg", "-o", "draws.nc", "--synthetic", "new.csv"]
     done = run("regression", "regression.json", *QUICK, "--plug-in", "--bootstrap", *files)
     assert done.exit_code == 0, done.output
-    for words in (
-        "beta[intercept]",
-        "beta[column_1]",
-        "tau",
-        "ignores noise",
-        "bootstrap",
-        "R-hat",
-        "accepted: records",
-        "jumps",
-    ):
+    shown = ["beta[intercept]", "beta[column_1]", "tau", "ignores noise", "bootstrap", "R-hat", "accepted: records", "jumps"]
+    for words in shown:
         assert words in done.output
     assert "2 chains of 300 draws (as asked) after 300 sweeps" in done.output
     for name in ("i.png", "t.png", "n.svg", "draws.nc"):
         assert (folder / name).stat().st_size > 5000
+    found = fitted(folder)
+    same = folder / "same.csv"
+    number = write_synthetic_records(same, found, columns=["column_0", "column_1", "column_2"], seed=1)
+    assert (folder / "new.csv").read_bytes() == same.read_bytes()
     with (folder / "new.csv").open() as lines:
         rows = list(csv.reader(lines))
     assert rows[0] == ["column_0", "column_1", "column_2"]
+    assert len(rows) == number + 1
+    assert number in found.draws["n"]
     assert abs(len(rows) - 601) < 300  # n has a posterior of deviation 14
     values = np.array(rows[1:], float)
     assert abs(np.corrcoef(values.T)[0, 2]) > 0.1
 
 
-def test_json_has_the_posterior_of_n_and_the_comparators(run):
+def test_json_has_the_posterior_of_n_and_the_comparators(run, folder):
     first = run("regression", "regression.json", *QUICK, "--plug-in", "--bootstrap", "--level", "0.9", "--json")
     told = json.loads(first.stdout)
     assert {"beta[intercept]", "beta[column_0]", "tau", "mu[column_0]", "n"} <= by_name(told).keys()
@@ -131,6 +147,9 @@ def test_json_has_the_posterior_of_n_and_the_comparators(run):
     assert slope["level"] == 0.9
     assert set(told["acceptance"]) == {"records", "jumps", "steps"}
     assert (told["chains"], told["draws"], told["length"], told["warm_up"]) == (2, 300, "given", 300)
+    expected = {each.name: each.to_json() for each in fitted(folder).draws.summary(level=0.9)}
+    for name, row in by_name(told).items():
+        assert {key: row[key] for key in expected[name]} == expected[name]
     naive, wide = slope["plug_in"], slope["bootstrap"]
     assert naive["upper"] - naive["lower"] < slope["upper"] - slope["lower"]  # it ignores noise of 9 on sums of about 100
     assert naive["upper"] - naive["lower"] < wide["upper"] - wide["lower"]
@@ -248,7 +267,10 @@ def test_chains_that_have_not_mixed_are_warned_about_loudly(run):
 
 
 def test_an_edited_file_is_refused(run, folder):
-    stated = json.loads((folder / "regression.json").read_text())
+    done = run("regression", "private.json", *QUICK, "--json")
+    assert done.exit_code == 0, done.output
+    assert "not private" not in done.stderr
+    stated = json.loads((folder / "private.json").read_text())
     stated["statistics"]["values"][0] += 1.0
     (folder / "edited.json").write_text(json.dumps(stated))
     done = run("regression", "edited.json")

@@ -142,3 +142,27 @@ def test_seeded_and_empty(here_command, tmp_path):
     empty = here_command("privatise", tmp_path / "none.parquet", "--epsilon", 1, "--bounds", "0:10", "-o", tmp_path / "two")
     assert empty.returncode == 2
     assert "empty" in empty.stderr
+
+
+def test_several_columns_share_epsilon(here_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{'ab'[i % 2]},{'fm'[i % 2]},{i}\n" for i in range(200))
+    (tmp_path / "people.csv").write_text(f"town,sex,id\n{rows}")
+    lists = ["--categories", "town=a,b", "--categories", "sex=f,m"]
+    words = ["privatise", "people.csv", "--channel", "randomised-response", "--epsilon", 80, "--no-ledger"]
+    done = here_command(*words, "--column", "town", "--column", "sex", *lists, "--keep-order", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert "each by itself (local-randomised-responses)" in done.stdout
+    assert "40 for each of 2 columns" in done.stdout
+    read = (tmp_path / "out" / "data.csv").read_text().replace('"', "").split()
+    assert read == ["town,sex", *(["a,f", "b,m"] * 100)]  # changed with probability below 1e-14
+    assert here_command("verify", "out").returncode == 0
+    for wrong, words_of_it in (
+        (["--column", "town", "--column", "id", *lists], "do not match"),
+        (["--column", "town", "--column", "sex", "--categories", "a,b"], "name before each"),
+        (["--categories", "town=a,b", "--categories", "absent=f,m"], "no column 'absent'"),
+    ):
+        refused = here_command(*words, *wrong, "-o", "other")
+        assert refused.returncode in (2, 3)
+        assert words_of_it in refused.stderr
+        assert not (tmp_path / "other").exists()

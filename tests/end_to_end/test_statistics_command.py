@@ -124,12 +124,27 @@ WRONG = {
     "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "--floor"),
     "no model": (["people.csv", "--model", "magic"], "regression, dirichlet"),
     "foreign option": ([*MODELS["table"], "--y", "pay"], "has no --y"),
+    "squares of counts": ([*MODELS["poisson"], "--squares", "plain"], "no --squares: that is for regression, normal"),
+    "squares of a table": ([*MODELS["table"], "--squares", "complement"], "no --squares: that is for regression, normal"),
+    "missing numbers of a table": ([*MODELS["table"], "--missing", "unreadable"], "no --missing: that is for regression, "),
+    "nulls of numbers": ([*MODELS["normal"], "--nulls", "cell"], "has no --nulls: that is for table"),
     "table without names": (["people.csv", "--model", "table", "--categories", "f,m"], "a name before each domain"),
     "no column": (["people.csv", "--model", "normal", "--y", "height", "--bounds", "0:1"], "no column 'height'"),
     "text": (["people.csv", "--model", "normal", "--y", "sex", "--bounds", "0:1"], "holds text"),
     "no file": (["nothing.csv", "--model", "normal", "--y", "age", "--bounds", "0:1"], "no file"),
     "counts from 1": (["people.csv", "--model", "poisson", "--y", "visits", "--bounds", "1:20"], "start at 0"),
 }
+
+
+def test_missing_values_where_they_are_asked_for(command, people):
+    (people / "gaps.csv").write_text("age,sex\n30,f\n,m\n40,\n")
+    numbers = ["gaps.csv", "--model", "normal", "--y", "age", "--bounds", "0:120", "--squares", "complement"]
+    done = command(*numbers, *SPENT, "--missing", "unreadable", "-o", "numbers.json")
+    assert done.exit_code == 0, done.exception
+    done = command("gaps.csv", "--model", "table", "--categories", "sex=f,m", *SPENT, "--nulls", "cell", "-o", "cells.json")
+    assert done.exit_code == 0, done.exception
+    stated = json.loads((people / "cells.json").read_text())["statistics"]
+    assert len(stated["values"]) == 4  # f, m, other, missing
 
 
 @pytest.mark.parametrize("what", WRONG)

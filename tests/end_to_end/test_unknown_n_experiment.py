@@ -54,6 +54,9 @@ def test_table_2_counts_replicates_without_a_maximum(found):
     assert 0 <= row["without a maximum"] <= 2
     assert row["printed"][1] == [-0.955, 0.385]
     assert len(row["median"]) == (4 if row["without a maximum"] < 2 else 0)
+    path = row["as printed"]  # short paths from posterior draws: caught or not, all are accounted for
+    assert 0 <= path["caught"] <= 2
+    assert len(path["mean"]) == (4 if path["caught"] < 2 else 0)
 
 
 def test_table_4_repairs_n(found):
@@ -104,3 +107,16 @@ def test_kept_replicates_are_used_again_and_words_say_what_differs(tmp_path):
 def test_settings_that_are_not_in_the_paper_are_refused():
     assert "not EPSILON:EPSILON_N" in run("--settings", "1", code=2)
     assert "epsilon_n 0.001" in run("--settings", "1:0.5", code=2)
+
+
+def test_coverage_of_the_default_prior(tmp_path):
+    """Three data sets of one truth: rows for each number, and a second call that only reads what was kept."""
+    words = ["-m", "experiments.regression_coverage", "--replicates", "3", "--truths", "doses", "--processes", "1"]
+    kept = tmp_path / "kept.jsonl"
+    for _ in range(2):
+        command = [sys.executable, *words, "--kept", str(kept), "--json"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600)
+        rows = {row["number"]: row for row in json.loads(done.stdout)["rows"]}
+        assert rows.keys() == {"beta[intercept]", "beta[x1]", "tau", "n"}
+        assert all(0.0 <= row["coverage"] <= 1.0 and row["width"] > 0.0 for row in rows.values())
+        assert len(kept.read_text().splitlines()) == 3

@@ -26,10 +26,10 @@ from privurn.channels import (
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
     channel_from_parameters,
-    noise,
 )
 from privurn.channels.gaussian import largest_rho
 from privurn.errors import CertificateError, DomainError, ModelError
+from privurn.privacy.additive_noise import log_mass, measurement
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.noise_accounting import LaplaceProfile
@@ -135,10 +135,10 @@ def test_the_density_is_within_its_stated_error_of_the_law(channel):
 def test_opendp_says_the_same_of_its_noise():
     """OpenDP's own privacy maps at the distance of one replaced record."""
     laplace = LaplaceChannel.calibrate(bounds=(0, 7), epsilon=1.3)
-    stated = noise._measurement("laplace", laplace.lattice_scale).map(laplace.steps)
+    stated = measurement("laplace", laplace.lattice_scale).map(laplace.steps)
     assert stated == pytest.approx(laplace.profile.pure_epsilon, rel=1e-12)
     gaussian = GaussianChannel.calibrate(bounds=(0, 7), epsilon=1.3, delta=1e-5)
-    stated = noise._measurement("gaussian", gaussian.lattice_scale).map(float(gaussian.steps))
+    stated = measurement("gaussian", gaussian.lattice_scale).map(float(gaussian.steps))
     assert stated == pytest.approx(gaussian.rho, rel=1e-9)
 
 
@@ -243,7 +243,7 @@ def test_wavelet_noise_stays_below_its_profile(levels, resolution, scale):
 
     def law(cell, scale):
         exact = channel.lattice((cell + 0.5) / channel.cells)
-        return np.exp(noise.log_mass((grid - exact).astype(float), noise="laplace", scale=scale * resolution).sum(axis=1))
+        return np.exp(log_mass((grid - exact).astype(float), noise="laplace", scale=scale * resolution).sum(axis=1))
 
     laws = [law(cell, scale) for cell in range(channel.cells)]
     losses = [np.log(p / q).max() for p, q in itertools.permutations(laws, 2)]
@@ -274,7 +274,7 @@ def test_wavelet_densities_of_all_intervals():
     assert channel.cell([-2.0, 6.0, 99.0, math.nan, -1.51, -1.49]).tolist() == [0, 15, 15, 0, 0, 1]
     assert channel.columns("x")[:4] == ["x_0_0", "x_1_0", "x_1_1", "x_2_0"]
     z = released[0]
-    law = sum(noise.log_mass(np.rint(z * channel.resolution) - channel.lattice(0.3), noise="laplace", scale=0.8 * 2**20))
+    law = sum(log_mass(np.rint(z * channel.resolution) - channel.lattice(0.3), noise="laplace", scale=0.8 * 2**20))
     assert channel.log_density(z, 0.3) == pytest.approx(
         law + 15 * math.log(channel.resolution), abs=channel.density_error + 1e-8
     )
@@ -406,7 +406,7 @@ def test_noisy_moments_stay_below_their_profile(kind):
 
     def law(record, scale):
         exact = channel.total(np.array([record]))
-        return np.exp(noise.log_mass((grid - exact).astype(float), noise=kind, scale=scale * 4).sum(axis=1))
+        return np.exp(log_mass((grid - exact).astype(float), noise=kind, scale=scale * 4).sum(axis=1))
 
     laws = [law(record, 0.8) for record in np.linspace(0, 1, 9)]
     direct = np.exp([channel.log_density(point / 4, np.array([0.5])) for point in grid[::997]])

@@ -5,19 +5,10 @@ from math import log
 
 import numpy as np
 import pytest
+from mixture_states import partitions
 
 from privurn.errors import ModelError
 from privurn.mixtures.clustering import adjusted_rand_index, co_clustering, point_clustering, relabelled
-
-
-def partitions(n):
-    """All partitions of n rows as labels by first appearance."""
-    if n == 1:
-        yield (0,)
-        return
-    for rest in partitions(n - 1):
-        for label in range(max(rest) + 2):
-            yield (*rest, label)
 
 
 def binder(a, b):

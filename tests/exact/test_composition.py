@@ -285,10 +285,10 @@ def test_thousand_releases_are_quick():
     urn = DirichletMultinomialProfile(n=1_000_000, cells=100, alpha=2000.0, records=100_000)
     urn.delta(0.1)  # compiled
     for profile in (urn, LaplaceProfile(scale=40.0), SmoothedHistogramProfile(n=10_000, bins=10, records=10, weight=0.3)):
-        start = time.perf_counter()
+        start = time.process_time()  # not the clock: other programs must not matter
         plan = compose([profile], counts=[1000])
         epsilon = plan.epsilon(1e-6)
-        assert time.perf_counter() - start < 5.0
+        assert time.process_time() - start < 5.0
         assert 0.0 < epsilon < 1000 * profile.epsilon(1e-9)
 
 

@@ -121,9 +121,9 @@ def test_a_hundred_thousand_records(discount, distinct):
     law = new_values_law(m, **arguments)
     seconds = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()  # not the clock: other programs must not matter
         new_values_law(m, **arguments)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-11)
     assert law.mean == pytest.approx(expected_new_values(m, **arguments), rel=1e-11)
     assert min(seconds) < 0.5

@@ -2,15 +2,12 @@
 
 Kernel and statistic are finite here: two known components, three values, at most three records. The posterior of (clusters,
 atoms, values) is written out below, independently of the code. Neal 5 draws nothing but uniforms in this case, so its
-transition matrix is enumerated from the very code that is compiled (see test_mixture_samplers.py): pi P = pi to rounding. The
+transition matrix is enumerated from the very code that is compiled (see mixture_states.py): pi P = pi to rounding. The
 slice sampler also draws gamma variables: chains that start at the posterior must still have it after some sweeps.
 """
 
-import hashlib
 import json
 import math
-import os
-import subprocess
 import sys
 from fractions import Fraction
 from itertools import product
@@ -19,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from test_mixture_samplers import Branching, log_urn, p_value, partitions
+from mixture_states import digests, in_plain_python, log_urn, p_value, partitions, states_after, transition_error
 
 from privurn import mixtures as mix
 from privurn._kernels.mixtures.dispatch import implement
@@ -123,10 +120,8 @@ def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True):
     model, output = toy(kind, n, noise)
     seen, kernel, mixing = model.observe(output), model.kernel.record(), model.mixing.record()
     states, pi = posterior(n, kind, noise)
-    index = {state: i for i, state in enumerate(states)}
-    rng = Branching()
 
-    def sweep(state):
+    def sweep(state, rng):
         c, y = np.array(state[0]), np.array(state[2])[:, None]
         atoms = np.array(state[1], float)[:, None]
         k = len(atoms)
@@ -140,15 +135,7 @@ def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True):
             update_atoms(kernel, atoms, c, y, 1, F.shape[1], np.zeros(2), False, rng)
         return tuple(c.tolist()), tuple(atoms[:, 0].astype(int).tolist()), tuple(y[:, 0].tolist())
 
-    after, paths = np.zeros(len(states)), 0
-    for i, state in enumerate(states):
-        row = 0.0
-        for result, probability in rng.paths(lambda state=state: sweep(state)):
-            after[index[result]] += pi[i] * probability
-            row += probability
-            paths += 1
-        assert abs(row - 1.0) < 1e-12
-    return float(np.abs(after - pi).max()), len(states), paths
+    return transition_error(sweep, states, pi)
 
 
 def chains():
@@ -162,26 +149,12 @@ def chains():
         draws = run_chains(
             make(model=model, released=(1, 5, -2), keep=keep), schedule=Schedule(chains=1, warm_up=20, draws=30, thin=2, seed=3)
         )
-        arrays = {**draws.variables, **draws.sample_stats}
-        found[make.name] = {key: hashlib.sha256(values.tobytes()).hexdigest() for key, values in arrays.items()}
+        found[make.name] = digests(draws)
     return found
 
 
-def in_plain_python(task):
-    """Run a task of this file in a process without numba's compiler."""
-    done = subprocess.run(
-        [sys.executable, __file__, task],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
 def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
-    for name, (error, n_states, n_paths) in in_plain_python("matrices").items():
+    for name, (error, n_states, n_paths) in in_plain_python(__file__, "matrices").items():
         assert n_states >= 50, name
         assert n_paths > 1000, name
         assert error < 1e-12, f"{name}: pi P differs from pi by {error:.1e}"
@@ -189,34 +162,12 @@ def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
 
 def test_wrong_moves_of_neal5_do_not():
     """The ratio upside down; a sum that is not updated when a record was replaced."""
-    for name, error in in_plain_python("wrong").items():
+    for name, error in in_plain_python(__file__, "wrong").items():
         assert error > 1e-3, name
 
 
 def test_compiled_and_plain_chains_are_the_same_bit_by_bit():
-    assert in_plain_python("chains") == chains()
-
-
-def states_after(sampler, states, chosen, rng, *, sweeps):
-    """States of chains that start at the chosen ones."""
-    index, n = {state: i for i, state in enumerate(states)}, sampler.model.n
-    empty = np.empty(0)
-    keep = (np.empty(0, np.int64), empty, np.empty((0, 1)), np.empty((0, 1, 1)))
-    keep = (*keep, np.empty((0, n), np.int64), np.empty((0, n, 1), np.int64), empty, empty)
-    found = np.empty(len(chosen), int)
-    for t, i in enumerate(chosen):
-        c, atoms, y = states[i]
-        state = {
-            "allocations": np.array(c),
-            "latent": np.array(y)[:, None],
-            "atoms": np.array(atoms, float)[:, None],
-            "strength": np.array([sampler.model.mixing.first_strength]),
-            "tuning": np.zeros(2),
-        }
-        rows = sampler.draw(state, rng, sweeps=sweeps, thin=1, warming=False, keep=keep)
-        c, y = (tuple(state[name].ravel().tolist()) for name in ("allocations", "latent"))
-        found[t] = index[c, tuple(rows[:, 0].astype(int).tolist()), y]
-    return found
+    assert in_plain_python(__file__, "chains") == chains()
 
 
 @pytest.mark.parametrize(

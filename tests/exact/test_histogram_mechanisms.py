@@ -17,11 +17,12 @@ from privurn.counts import CountTable
 from privurn.errors import CalibrationError, CertificateError, ModelError
 from privurn.mechanisms import perturbed_histogram
 from privurn.mechanisms.histogram_sampling import sample_cells
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, calibrate_perturbed_histogram
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, calibrate_perturbed_histogram, lattice_noise
 from privurn.mechanisms.posterior_sample import PosteriorSample, calibrate_posterior_sample
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
-from privurn.privacy import noisy_counts_accounting
+from privurn.privacy import additive_noise, noisy_counts_accounting
+from privurn.privacy.additive_noise import measurement
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import (
@@ -297,9 +298,9 @@ def test_opendp_says_the_same_of_its_noise():
     """OpenDP's own privacy maps at the distances of one replaced record."""
     for noise, distance in (("discrete-laplace", 2), ("laplace", 2048)):
         for scale in (0.7, 2.0, 31.25):
-            stated = perturbed_histogram._measurement(noise, scale).map(distance)
+            stated = measurement(*lattice_noise(noise, scale)).map(distance)
             assert stated == pytest.approx(NoisyCountsProfile(cells=2, noise=noise, scale=scale).pure_epsilon, rel=1e-12)
-    stated = perturbed_histogram._measurement("discrete-gaussian", 3.0).map(math.sqrt(2))
+    stated = measurement(*lattice_noise("discrete-gaussian", 3.0)).map(math.sqrt(2))
     assert stated == pytest.approx(NoisyCountsProfile(cells=2, noise="discrete-gaussian", scale=3.0).zcdp, rel=1e-9)
 
 
@@ -370,7 +371,7 @@ def test_draw_publishes_what_opendp_returned(monkeypatch):
     for noise, steps in (("discrete-laplace", 1), ("discrete-gaussian", 1), ("laplace", 1024)):
         added = np.array([3, -7, 0, 40])
         monkeypatch.setattr(
-            perturbed_histogram, "_measurement", lambda *_, added=added: lambda exact: (np.array(exact) + added).tolist()
+            additive_noise, "measurement", lambda *_, added=added: lambda exact: (np.array(exact) + added).tolist()
         )
         counts = table_of((5, 2, 0, 1))
         table = PerturbedHistogram(n=8, cells=4, records=4, noise=noise, scale=1.0, publish="counts")

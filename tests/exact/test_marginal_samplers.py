@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from mixture_states import partitions
 from scipy import integrate, stats
 
 from privurn._kernels.mixtures.channels import Gaussian
@@ -30,15 +31,6 @@ MIXINGS = {
     "finite": (FiniteDirichlet(3), 2.0, lambda k: 2.0 * (3 - k) / 3, 2.0 / 3),
 }
 THIN = 25
-
-
-def partitions(n):
-    if n == 1:
-        yield (0,)
-        return
-    for rest in partitions(n - 1):
-        for label in range(max(rest) + 2):
-            yield (*rest, label)
 
 
 def evidence(values, *, floor=NOISE**2):

@@ -10,14 +10,12 @@ also draws gamma variables: chains that start at the posterior must still have i
 
 import json
 import math
-import os
-import subprocess
 import sys
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+from mixture_states import digests, in_plain_python, log_urn, p_value, partitions, states_after, transition_error
 
 BASE = np.array([0.3, 0.7])
 F = np.array([[0.8, 0.2], [0.35, 0.65]])
@@ -26,35 +24,6 @@ Z = (0, 2, 1, 2)
 ALPHA = 1e-6
 MIXINGS = {"process": ("DirichletProcess", {"strength": 0.8}), "discount": ("PitmanYor", {"discount": 0.3, "strength": 0.3})}
 MIXINGS["finite"] = ("FiniteDirichlet", {"components": 3, "strength": 1.2})
-
-
-def partitions(n):
-    """All clusterings of n records, labels by first appearance."""
-    found = [(0,)]
-    for _ in range(n - 1):
-        found = [(*c, h) for c in found for h in range(max(c) + 2)]
-    return found
-
-
-def log_urn(c, kind):
-    """Log probability of a clustering, record after record (independently of the package)."""
-    name, given = kind
-    total, sizes = 0.0, []
-    for i, h in enumerate(c):
-        k, s = len(sizes), given["strength"]
-        if name == "FiniteDirichlet":
-            a = s / given["components"]
-            weights = [size + a for size in sizes] + [a * (given["components"] - k)]
-        else:
-            d = given.get("discount", 0.0)
-            weights = [size - d for size in sizes] + [s + d * k]
-        if weights[h] <= 0.0:
-            return -math.inf
-        total += math.log(weights[h] / (i + s))
-        if h == k:
-            sizes.append(0)
-        sizes[h] += 1
-    return total
 
 
 def posterior(n, m, kind):
@@ -74,74 +43,6 @@ def posterior(n, m, kind):
     return states, weights / weights.sum()
 
 
-class Branching:
-    """Uniform variables that take every way which the code could go, one after the other, with its probability."""
-
-    def __init__(self):
-        self.ways = []
-
-    def paths(self, run):
-        """Probability and result of every way."""
-        self.ways = []
-        while True:
-            self.at, self.probability = 0, 1.0
-            yield run(), self.probability
-            while self.ways and self.ways[-1][0] == self.ways[-1][1] - 1:
-                self.ways.pop()
-            if not self.ways:
-                return
-            self.ways[-1][0] += 1
-
-    def random(self):
-        return Uniform(self)
-
-    def take(self, shares):
-        if self.at == len(self.ways):
-            self.ways.append([0, len(shares)])
-        way = self.ways[self.at][0]
-        self.at += 1
-        self.probability *= shares[way]
-        return way
-
-
-class Uniform:
-    """shift + slope U, where U is uniform on an interval that comparisons make smaller."""
-
-    def __init__(self, rng, shift=0.0, slope=1.0, inside=None):
-        self.rng, self.shift, self.slope = rng, shift, slope
-        self.inside = [0.0, 1.0] if inside is None else inside
-
-    def __mul__(self, factor):
-        return Uniform(self.rng, self.shift * factor, self.slope * factor, self.inside)
-
-    def __add__(self, number):
-        return Uniform(self.rng, self.shift + number, self.slope, self.inside)
-
-    def __truediv__(self, number):
-        return self * (1.0 / number)
-
-    def __sub__(self, number):
-        return self + (-number)
-
-    def __lt__(self, number):
-        cut = (number - self.shift) / self.slope
-        low, high = self.inside
-        if cut <= low or cut >= high:
-            return bool(cut >= high)
-        way = self.rng.take([(cut - low) / (high - low), (high - cut) / (high - low)])
-        self.inside[way ^ 1] = cut
-        return way == 0
-
-    def __ge__(self, number):
-        return not self < number
-
-    def __int__(self):
-        k = 0
-        while not self < k + 1:
-            k += 1
-        return k
-
-
 def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
     """Largest entry of pi P - pi, P the law of one pass from record `first` on (and of the atoms' update)."""
     from privurn import mixtures
@@ -155,10 +56,8 @@ def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
     record, strength = mixing.record(), mixing.first_strength
     z = np.array(Z[:n])[:, None]
     states, pi = posterior(n, m, kind)
-    index = {state: i for i, state in enumerate(states)}
-    rng = Branching()
 
-    def sweep(state):
+    def sweep(state, rng):
         c, y = np.array(state[0]), np.array(state[2])[:, None]
         atoms = np.array(state[1], float)[:, None]
         k = len(atoms)
@@ -172,21 +71,11 @@ def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
             update_atoms(kernel, atoms, c, y, m, F.shape[1], np.zeros(2), False, rng)
         return tuple(c.tolist()), tuple(atoms[:, 0].astype(int).tolist()), tuple(y[:, 0].tolist())
 
-    after, paths = np.zeros(len(states)), 0
-    for i, state in enumerate(states):
-        row = 0.0
-        for result, probability in rng.paths(lambda state=state: sweep(state)):
-            after[index[result]] += pi[i] * probability
-            row += probability
-            paths += 1
-        assert abs(row - 1.0) < 1e-12
-    return float(np.abs(after - pi).max()), len(states), paths
+    return transition_error(sweep, states, pi)
 
 
 def chains_of_the_package(names):
     """A few sweeps of several chains: digests of everything they give."""
-    import hashlib
-
     from privurn import mixtures as mix
     from privurn.channels import HaarWaveletChannel, LaplaceChannel
     from privurn.samplers.run import Schedule, run_chains
@@ -208,26 +97,12 @@ def chains_of_the_package(names):
     found = {}
     for name in names:
         draws = run_chains(samplers[name], schedule=Schedule(chains=1, warm_up=20, draws=30, thin=2, seed=3))
-        arrays = {**draws.variables, **draws.sample_stats}
-        found[name] = {key: hashlib.sha256(values.tobytes()).hexdigest() for key, values in arrays.items()}
+        found[name] = digests(draws)
     return found
 
 
-def in_plain_python(task):
-    """Run a task of this file in a process without numba's compiler."""
-    done = subprocess.run(
-        [sys.executable, __file__, task],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
 def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
-    for name, (error, n_states, n_paths) in in_plain_python("matrices").items():
+    for name, (error, n_states, n_paths) in in_plain_python(__file__, "matrices").items():
         assert n_states >= 20, name
         assert n_paths > 100, name
         assert error < 1e-12, f"{name}: pi P differs from pi by {error:.1e}"
@@ -235,46 +110,12 @@ def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
 
 def test_an_upside_down_ratio_does_not():
     """The acceptance ratio as the paper's text prints it."""
-    assert in_plain_python("upside-down")["error"] > 1e-3
+    assert in_plain_python(__file__, "upside-down")["error"] > 1e-3
 
 
 @pytest.mark.parametrize("names", ["neal5,slice", pytest.param("beta", marks=pytest.mark.long)])
 def test_compiled_and_plain_chains_are_the_same_bit_by_bit(names):
-    assert in_plain_python(names) == chains_of_the_package(names.split(","))
-
-
-def states_after(sampler, states, chosen, rng, *, sweeps):
-    """States of chains that start at the chosen ones."""
-    index = {state: i for i, state in enumerate(states)}
-    empty = np.empty(0)
-    keep = (np.empty(0, np.int64), empty, np.empty((0, 1)), np.empty((0, 1, 1)))
-    keep = (*keep, np.empty((0, len(Z)), np.int64), np.empty((0, len(Z), 1), np.int64), empty, empty)
-    found = np.empty(len(chosen), int)
-    for t, i in enumerate(chosen):
-        c, atoms, y = states[i]
-        state = {
-            "allocations": np.array(c),
-            "latent": np.array(y)[:, None],
-            "atoms": np.array(atoms, float)[:, None],
-            "strength": np.array([sampler.model.mixing.first_strength]),
-            "tuning": np.zeros(2),
-        }
-        rows = sampler.draw(state, rng, sweeps=sweeps, thin=1, warming=False, keep=keep)
-        key = (
-            tuple(state["allocations"].tolist()),
-            tuple(rows[:, 0].astype(int).tolist()),
-            tuple(state["latent"][:, 0].tolist()),
-        )
-        found[t] = index[key]
-    return found
-
-
-def p_value(found, pi):
-    """Chi-square of counts against exact probabilities, rare states together."""
-    counts, expected = np.bincount(found, minlength=len(pi)), len(found) * pi
-    common = expected >= 10.0
-    observed = np.append(counts[common], counts[~common].sum())
-    return float(stats.chisquare(observed, np.append(expected[common], expected[~common].sum())).pvalue)
+    assert in_plain_python(__file__, names) == chains_of_the_package(names.split(","))
 
 
 def toy(kind):

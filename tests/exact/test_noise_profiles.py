@@ -405,3 +405,22 @@ def test_every_profile_is_one(profile, epsilon, step):
 def test_impossible_parameters_are_refused(build):
     with pytest.raises(ModelError):
         build()
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0, 2.0, 3.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0])
+def test_the_bound_for_fine_lattices_holds_its_largest_term(ratio, epsilon):
+    """What is added to the integral is no less than the largest term of the sum, also where the noise is small."""
+    scale = 20_001.0
+    shift = round(ratio * scale)
+    k = np.arange(-12 * scale, 14 * scale)
+    loss = shift * (shift + 2.0 * k) / (2.0 * scale * scale)
+    with np.errstate(over="ignore"):
+        terms = (
+            np.exp(-0.5 * (k / scale) ** 2) * np.maximum(0.0, -np.expm1(epsilon - loss)) / (scale * math.sqrt(2.0 * math.pi))
+        )
+    bound = DiscreteGaussianProfile(scale=scale, sensitivity=shift).delta(epsilon)
+    added = bound - GaussianProfile(scale=scale, sensitivity=float(shift)).delta(epsilon)
+    assert bound >= math.fsum(terms)
+    assert added >= terms.max() * (1.0 - 1e-9) - 1e-14
+    assert added <= 2.0 * terms.max() + 1e-14

@@ -22,7 +22,7 @@ from privurn.channels import (
 )
 from privurn.channels import lattice as lattice_module
 from privurn.channels.local_release import LocalRelease
-from privurn.channels.noise import log_mass
+from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privatising import privatise
 

@@ -81,8 +81,8 @@ def test_smoothed_records_follow_the_mixture(source):
 @pytest.mark.parametrize("source", ["exact", "simulation twin"])
 def test_perturbed_records_follow_the_clipped_counts(source, monkeypatch):
     """With OpenDP's noise taken away the records are a plain sample of the (smoothed) counts."""
-    monkeypatch.setattr("privurn.mechanisms.perturbed_histogram._measurement", lambda *_: lambda exact: exact)
-    monkeypatch.setattr("privurn.mechanisms.perturbed_histogram._simulated_noise", lambda *_: 0)
+    monkeypatch.setattr("privurn.privacy.additive_noise.measurement", lambda *_: lambda exact: exact)
+    monkeypatch.setattr("privurn.mechanisms.perturbed_histogram.simulated_noise", lambda *_, **__: 0)
 
     def sample(smoothing):
         made = PerturbedHistogram(n=1000, cells=5, records=50_000, noise="laplace", scale=1.0, smoothing=Fraction(smoothing))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from privurn._kernels.noisy_statistics import dirichlet, maximisation, protocol
+from privurn._kernels.noisy_statistics import chain, dirichlet, maximisation, protocol
 from privurn._kernels.noisy_statistics.chain import Tuning
 from privurn.errors import ModelError
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
@@ -111,7 +111,7 @@ def test_slopes_with_an_n_that_leans():
 
 @pytest.mark.parametrize("bug", ["sign", "prior law of the records"])
 def test_a_planted_bug_in_the_slopes_is_caught(bug, monkeypatch):
-    right, records = maximisation.update_slopes, maximisation.update_records
+    right, records = maximisation.update_slopes, chain.update_records
 
     def downhill(*arguments):
         standard = right(*arguments)
@@ -125,7 +125,7 @@ def test_a_planted_bug_in_the_slopes_is_caught(bug, monkeypatch):
     if bug == "sign":
         monkeypatch.setattr(maximisation, "update_slopes", downhill)
     else:
-        monkeypatch.setattr(maximisation, "update_records", unconditional)
+        monkeypatch.setattr(chain, "update_records", unconditional)
     centre = np.array([-1.2])
     exact = central(lambda v: proportion_likelihood(PROPORTION, 1.0 / (1.0 + math.exp(-v[0]))), centre)
     assert not agree(*measured(ODDS, PROPORTION, centre=centre, sweeps=24_000), exact)
@@ -266,6 +266,54 @@ def test_a_normal_law_without_a_maximum_inside_and_its_mode():
 
     assert with_prior.problems == ()
     assert close(with_prior, highest(objective))
+
+
+def profile(values, logs, *, n=20, scale=3.0):
+    """log of the highest likelihood over the mean, for each log deviation: n normal records with bounds that nothing reaches.
+
+    Quadrature: the mean of the records is normal (Hermite), the sum of squares about it chi-square (quantiles).
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+    squares = stats.chi2.ppf((np.arange(500) + 0.5) / 500, n - 1)
+
+    def loss(mean, s):
+        means = mean + s / math.sqrt(n) * nodes
+        second = n * means[:, None] ** 2 + s * s * squares
+        density = np.exp(-np.abs(values[0] - n * means) / scale) * np.exp(-np.abs(values[1] - second) / scale).mean(axis=1)
+        return -math.log(weights @ density / weights.sum())
+
+    def best(s):
+        middle = values[0] / n
+        return -optimize.minimize_scalar(lambda mean: loss(mean, s), bounds=(middle - 2.0, middle + 2.0), method="bounded").fun
+
+    return np.array([best(math.exp(each)) for each in logs])
+
+
+def test_moments_of_no_table_have_no_maximum_inside():
+    """By quadrature: where the squares are fewer than the sum allows, the likelihood falls in the deviation all the way."""
+    logs = np.linspace(-6.0, 1.0, 15)
+    rising = profile((8.0, 2.0), logs)  # 8^2 / 20 = 3.2
+    assert np.all(np.diff(rising) < 1e-6)
+    assert rising[0] - rising[-1] > 1.0
+    inside = profile((8.0, 15.0), logs)
+    assert 0 < np.argmax(inside) < len(logs) - 1
+    assert inside.max() > inside[0] + 1.0
+
+
+@pytest.mark.long
+def test_the_monte_carlo_error_is_what_runs_differ_by():
+    """A regression with a secret n, ten seeds: a deviation over ten runs is within a factor 2 of the truth but for 1 in 300."""
+    model = RegressionModel(lower=(-4.0, -4.0), upper=(4.0, 4.0))
+    rng = np.random.default_rng(11)
+    x = rng.normal(0.5, 1.0, 300)
+    values = model.statistic(np.column_stack([x, 0.3 + 0.8 * x + 0.9 * rng.normal(size=300)])) + 5.0 * rng.laplace(size=5)
+    observed = Observed(values=values, scales=np.full(5, 5.0), noisy_n=300.0 + 20.0 * rng.laplace(), noisy_n_scale=20.0)
+    runs = [maximise(model, observed=observed, iterations=6000, seed=seed) for seed in range(10)]
+    assert all(run.problems == () for run in runs)
+    for name in ("beta", "tau", "mu", "Phi", "n"):
+        actual = np.std([np.ravel(run.estimate[name]) for run in runs], axis=0, ddof=1)
+        stated = np.sqrt(np.mean([np.ravel(run.monte_carlo_error[name]) ** 2 for run in runs], axis=0))
+        assert np.all((actual > 0.5 * stated) & (actual < 2.0 * stated)), name
 
 
 class Counted(PythonModel):

@@ -59,6 +59,15 @@ def prior_atom(kernel, rng):
         deviation = math.sqrt(kernel.scale / rng.gamma(kernel.shape))
         mean = kernel.mean + deviation / math.sqrt(kernel.precision) * rng.normal()
         return [mean, deviation, math.log(deviation) + 0.5 * math.log(2 * math.pi)]
+    if isinstance(kernel, mix.TotalGaussianKernel):
+        total = 0.0
+        while total < kernel.noise**2:
+            total = kernel.scale / rng.gamma(kernel.shape)
+        deviation = math.sqrt(total - kernel.noise**2)
+        mean = kernel.mean + math.sqrt(total / kernel.precision) * rng.normal()
+        return [mean, deviation, math.log(deviation) + 0.5 * math.log(2 * math.pi)]
+    if isinstance(kernel, mix.ComponentsKernel):
+        return [float(rng.choice(len(kernel.base), p=kernel.base))]
     if isinstance(kernel, mix.BetaKernel):
         a, b = rng.gamma(kernel.shape, size=2) / kernel.rate
         return [a, b, math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)]
@@ -67,8 +76,10 @@ def prior_atom(kernel, rng):
 
 
 def prior_value(kernel, atom, rng):
-    if isinstance(kernel, mix.GaussianKernel):
+    if isinstance(kernel, (mix.GaussianKernel, mix.TotalGaussianKernel)):
         return rng.normal(atom[0], atom[1])
+    if isinstance(kernel, mix.ComponentsKernel):
+        return [int(rng.choice(kernel.f.shape[1], p=kernel.f[int(atom[0])]))]
     if isinstance(kernel, mix.BetaKernel):
         return float(np.clip(rng.beta(atom[0], atom[1]), 1e-300, 1 - 2.0**-53))
     ends = np.cumsum([0, *kernel.categories])

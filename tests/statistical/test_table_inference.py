@@ -1,7 +1,7 @@
 """Tables from prior to posterior: the whole sampler against the joint law, with bugs planted that must be found."""
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -148,9 +148,9 @@ def test_cost_does_not_depend_on_n():
         chain.advance(state, rng, sweeps=10, thin=1, warming=False)
         best = np.inf
         for _ in range(5):
-            start = perf_counter()
+            start = process_time()
             chain.advance(state, rng, sweeps=300, thin=1, warming=False)
-            best = min(best, perf_counter() - start)
+            best = min(best, process_time() - start)
         times[n] = best
     assert times[10**9] < 3 * times[10**3]
 

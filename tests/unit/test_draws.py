@@ -98,3 +98,12 @@ def test_bad_input(tmp_path):
         draws.save(tmp_path / "none" / "draws.nc")
     with pytest.raises(ModelError, match="level"):
         draws.summary(level=95)
+    with pytest.raises(ModelError, match="level"):
+        draws.summary(level="95%")
+    for names in (3, "a"):
+        with pytest.raises(ModelError, match="names are a list"):
+            draws.summary(names)
+    with pytest.raises(ModelError, match="there are no draws of"):
+        draws[["a"]]
+    with pytest.raises(ModelError, match="NumPy arrays"):
+        Draws(variables={"a": [[1.0, 2.0]]}, markov=False)

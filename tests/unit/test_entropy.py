@@ -9,7 +9,8 @@ from scipy.stats import binom, chi2
 from privurn.errors import ModelError
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-9
+"""The operating system's words cannot be seeded."""
 
 
 def chi_square_fails(counts, expected):
@@ -19,9 +20,9 @@ def chi_square_fails(counts, expected):
 
 @pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(1)], ids=["system", "seeded"])
 def test_integers_are_uniform(entropy):
-    draws = entropy.integers(7, size=70_000)
+    draws = entropy.integers(7, size=700_000)
     counts = np.bincount(draws, minlength=7)
-    assert not chi_square_fails(counts, 10_000.0), f"fails with probability {FALSE_ALARM} when uniform"
+    assert not chi_square_fails(counts, 100_000.0), f"fails with probability {FALSE_ALARM} when uniform"
 
 
 def test_the_uniformity_test_sees_a_biased_twin():
@@ -33,22 +34,22 @@ def test_ramps_have_their_own_bounds():
     draws = SystemEntropy().below_ramp(1, step=1, size=2000)
     assert (draws >= 0).all()
     assert (draws <= np.arange(2000)).all()
-    wide = SystemEntropy().below_ramp(2**62 + 1, step=0, size=2000)  # nearly half of the words are redrawn
+    wide = SystemEntropy().below_ramp(2**62 + 1, step=0, size=8000)  # nearly half of the words are redrawn
     assert (wide < 2**62 + 1).all()
-    assert abs((wide < 2**61).mean() - 0.5) < 0.06
+    assert abs((wide < 2**61).mean() - 0.5) < 0.06  # ten deviations
 
 
 def test_bounds_of_any_size():
     bound = 10**40
-    draws = [SystemEntropy().below(bound) for _ in range(300)]
+    draws = [SystemEntropy().below(bound) for _ in range(3000)]
     assert all(0 <= draw < bound for draw in draws)
-    assert binom.ppf(FALSE_ALARM, 300, 0.5) <= sum(draw < bound // 2 for draw in draws) <= binom.isf(FALSE_ALARM, 300, 0.5)
+    assert binom.ppf(FALSE_ALARM, 3000, 0.5) <= sum(draw < bound // 2 for draw in draws) <= binom.isf(FALSE_ALARM, 3000, 0.5)
 
 
 def test_bernoulli_of_a_rational():
     entropy = SeededEntropy(2)
     hits = sum(entropy.bernoulli(Fraction(1, 3)) for _ in range(3000))
-    assert binom.ppf(FALSE_ALARM, 3000, 1 / 3) <= hits <= binom.isf(FALSE_ALARM, 3000, 1 / 3)
+    assert binom.ppf(1e-6, 3000, 1 / 3) <= hits <= binom.isf(1e-6, 3000, 1 / 3)
     assert entropy.bernoulli(Fraction(1))
     assert not entropy.bernoulli(Fraction(0))
 

@@ -151,6 +151,48 @@ def test_a_posterior_that_is_the_prior_is_called_uninformative():
     assert sure.distance > 0.5
 
 
+def test_few_draws_of_the_prior_are_not_taken_for_news():
+    """Six draws: by chance alone their mean is a distance from the prior's that is not small in every other case."""
+    far = 0
+    for seed in range(40):
+        found = results.informativeness(made(*results.prior_measures(GAUSSIAN, draws=6, seed=100 + seed), chains=2))
+        assert not found.informative
+        beyond = found.distance >= results.SMALL_DISTANCE or found.spread <= results.LARGE_SPREAD
+        assert "the release says little" in found.problems()[0]
+        assert ("longer chains" in found.problems()[0]) == beyond
+        far += beyond
+    assert far > 10, "errors must matter here"
+
+
+def test_few_draws_far_from_the_prior_are():
+    rng = np.random.default_rng(12)
+    for _ in range(30):
+        weights = rng.dirichlet([20.0, 20.0], size=16)
+        atoms = np.stack([rng.normal([-6.0, 6.0], 0.3, size=(16, 2)), np.exp(rng.normal(-0.5, 0.2, size=(16, 2)))], axis=2)
+        found = results.informativeness(made(weights, atoms, chains=2))
+        assert found.informative
+        assert not found.problems()
+
+
+def test_one_draw_tells_nothing():
+    found = results.informativeness(made([[1.0]], [[[6.0, 0.3]]]))
+    assert not found.informative
+
+
+def test_arguments_of_results_are_checked():
+    for grid in (3.0, "abc", [1.0], [0.0, math.inf]):
+        with pytest.raises(ModelError, match="grid"):
+            results.informativeness(TWO, grid=grid)
+    for levels in (3, "0.5", [1.5], ["a"]):
+        with pytest.raises(ModelError, match="level"):
+            results.population(TWO, levels=levels)
+    for n in (2.5, "3", 0, True):
+        with pytest.raises(ModelError, match="n must be a whole number"):
+            results.predict(TWO, n)
+    with pytest.raises(ModelError, match="level of a band"):
+        TWO.density([0.0, 1.0], level="wide")
+
+
 def test_agreeing_draws_are_informative_though_the_prior_mean_was_right():
     atoms = results.base_atoms(GAUSSIAN.kernel, 3000, seed=6)
     found = results.informativeness(made([np.full(3000, 1 / 3000)] * 3, [atoms] * 3))

@@ -19,7 +19,8 @@ from privurn._kernels.mixtures.gaussian_pairs import clamped_normal_laplace
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.neal5 import log_mean_density, run_neal5
 from privurn._kernels.mixtures.normal import log_interval, log_phi, truncated_normal
-from privurn.channels import HaarWaveletChannel, LaplaceChannel, RandomisedResponseChannel
+from privurn.channels import HaarWaveletChannel, LaplaceChannel, NoisyStatisticChannel, RandomisedResponseChannel
+from privurn.channels.statistics import HistogramStatistic
 from privurn.errors import DomainError, FormatError, ModelError
 from privurn.samplers import run as running
 from privurn.samplers.run import Schedule, run_chains
@@ -267,6 +268,32 @@ def test_a_channel_and_a_kernel_of_ones_own():
     assert dispatch.entry(run_neal5, records.Laplace(1.0, 0.0, 1.0)) is run_neal5
 
 
+class Unanswered(NamedTuple):
+    """A record for which nothing is implemented."""
+
+    scale: float
+
+
+def test_a_record_without_an_implementation_is_named():
+    words = r"log_density has no implementation for Unanswered.*@implement\(log_density, Unanswered\): docs/design-mixtures"
+    with pytest.raises(TypeError, match=words):
+        log_density(Unanswered(1.0), 0.0, 0.0)
+    with pytest.raises(TypeError, match=words):  # compiled
+        numba.njit(lambda record: log_density(record, 0.0, 0.0))(Unanswered(1.0))
+    with pytest.raises(TypeError, match="log_marginal has no implementation for Laplace, Unanswered"):
+        log_marginal(records.Laplace(1.0, 0.0, 1.0), Unanswered(1.0), 0.0, np.zeros((1, 1)), 0)
+    channel = mix.OwnChannel(record=Unanswered(1.0), start=tuple(RELEASED))
+    with pytest.raises(TypeError, match=words):
+        mix.fit_mixture(RELEASED, model=mix.MixtureModel(channel=channel, kernel=mix.GaussianKernel()), chains=1)
+
+
+GLOBAL = mix.GlobalMixtureModel(
+    channel=NoisyStatisticChannel.calibrate(
+        statistic=HistogramStatistic(bounds=(0, 1), bins=2), n=10, noise="laplace", epsilon=1
+    ),
+    kernel=mix.BetaKernel(),
+)
+
 BAD = [
     (lambda: MODEL.observe([1.0, math.nan]), DomainError, "finite"),
     (lambda: MODEL.observe([]), DomainError, "at least one"),
@@ -280,7 +307,25 @@ BAD = [
     (lambda: mix.Keep(atoms=-1), ModelError, "atoms"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, sampler="gibbs"), ModelError, "not known"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, sampler="neal5", speed=2), ModelError, "no such option"),
-    (lambda: mix.Neal5(model=MODEL, released=RELEASED, values=0), ModelError, "at least one"),
+    (lambda: mix.Neal5(model=MODEL, released=RELEASED, values=0), ModelError, "values must be a whole number, at least 1"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, sampler="neal5", values=None), ModelError, "values must be a whole"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, sampler="neal8", auxiliary_atoms=2.5), ModelError, "auxiliary_atoms"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, sampler=["slice"]), ModelError, "not known"),
+    (lambda: mix.fit_mixture(RELEASED, model=3), ModelError, "needs a model"),
+    (lambda: mix.fit_mixture(RELEASED, model=GLOBAL), ModelError, "fit_global_mixture"),
+    (lambda: mix.fit_global_mixture([1, 2], model=MODEL), ModelError, "GlobalMixtureModel"),
+    (lambda: mix.fit_global_mixture([1, 2], model=GLOBAL, draws=2.5), ModelError, "draws must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, draws=2.5), ModelError, "draws must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, chains="4"), ModelError, "chains must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, threads=-1), ModelError, "threads must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, schedule=3), ModelError, "schedule"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, progress=3), ModelError, "progress"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, checkpoint=3), FormatError, "name of a file"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, keep=3), ModelError, "Keep"),
+    (lambda: mix.Keep(atoms=2.5), ModelError, "atoms must be a whole number"),
+    (lambda: mix.Keep(atoms=20_000), ModelError, "at most 10,000"),
+    (lambda: mix.Keep(density_grid=3), ModelError, "list of finite numbers"),
+    (lambda: mix.Keep(density_grid=("a",)), ModelError, "list of finite numbers"),
     (lambda: mix.MixtureModel(channel="laplace", kernel=mix.GaussianKernel()), ModelError, "local channel"),
 ]
 

@@ -88,6 +88,21 @@ def test_functions_of_the_user():
         values_of({"infinite": lambda pay: 1 / pay**0 * np.inf}, GRID, shares)
 
 
+@pytest.mark.parametrize(
+    "answer", ["text", np.full(23, "3"), [[1], [1, 2]], np.array(["a"] * 23, object), np.ones(23, complex)]
+)
+def test_a_function_must_return_numbers(answer):
+    with pytest.raises(ModelError, match="'odd' must return numbers"):
+        values_of({"odd": lambda pay: answer}, GRID, np.arange(23.0))
+
+
+@pytest.mark.parametrize("asked", [3, None, [3], {"three": 3}, 2.5])
+def test_what_is_no_functional(asked):
+    with pytest.raises(FormatError, match="is no functional") as caught:
+        parse_functionals(asked)
+    assert "P(x>0.75)" in caught.value.hint
+
+
 def test_nothing_to_speak_about():
     only_missing = np.append(np.zeros(22), 5.0)
     found = values_of(["mean", "q0.5", "cdf(3)", "P(x>3)"], GRID, only_missing)

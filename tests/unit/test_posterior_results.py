@@ -1,12 +1,15 @@
 """What a posterior offers: views, the same draws from the same seed, debiased estimates, files, pictures."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, lgamma
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from privurn import OpenLabels, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -14,6 +17,7 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.posteriors import Observed, posterior
 from privurn.posteriors.composition import debiased
+from privurn.privacy.entropy import SeededEntropy
 
 DOMAIN = JointDomain({"x": Grid(0, 1, "0.1")})
 URN = DirichletMultinomial(n=500, cells=11, alpha=Fraction(4), records=400)
@@ -122,6 +126,48 @@ def test_a_secret_number_of_records_is_drawn_too():
         _ = found.population
 
 
+def test_draws_without_records_are_left_out_and_counted():
+    """A functional of no records is undefined; where n is secret the sample may hold none."""
+    noise = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=2.0, publish="counts")
+    few = Observed(mechanism=noise, domain=JointDomain({"x": Grid(0, 1, "0.5")}), counts=np.array([1.0, 0.0, -1.0]))
+    found = posterior(few, functionals=["mean", "P(x>0.2)"], n_draws=300, chains=2, seed=1)
+    empty = found.draws["n"] == 0
+    assert found.undefined == {}  # the population has a law, whatever the sample holds
+    assert 0 < empty.sum() < 300
+    assert found.sample.undefined == {"mean": empty.sum(), "P(x>0.2)": empty.sum()}
+    mean, share, n = found.sample.summary(level=0.5)
+    kept = [chain[~none] for chain, none in zip(found.sample.draws["mean"], empty, strict=True)]
+    length = min(map(len, kept))
+    assert mean.mean == pytest.approx(np.mean([chain[:length] for chain in kept]))
+    assert np.isfinite([mean.deviation, share.lower, share.upper, share.effective_draws, share.r_hat]).all()
+    assert n.mean == found.draws["n"].mean()
+    assert found.sample.problems() == ()
+    for kind in ("density", "cdf", "intervals"):
+        found.sample.plot(kind=kind)
+    nothing = replace(
+        found.sample, views={"sample": replace(found.draws, variables={"mean": np.full((2, 3), np.nan)}, sample_stats={})}
+    )
+    assert nothing.undefined == {"mean": 6}
+    assert np.isnan(nothing.summary()[0].mean)
+    half = np.array([[np.nan, np.nan, np.nan], [1.0, np.nan, 3.0]])
+    one = replace(found.sample, views={"sample": replace(found.draws, variables={"mean": half}, sample_stats={})})
+    assert one.summary()[0].mean == 2.0
+
+
+def test_open_labels_are_of_one_column(tmp_path):
+    towns = pa.table({"town": ["x", "y"] * 500})
+    options = {"domain": OpenLabels(), "mechanism": "dirichlet-process", "epsilon": 1, "delta": 1e-2}
+    made = release(towns, entropy=SeededEntropy(1), **options).save(tmp_path / "labels")
+    for source in (made, tmp_path / "labels", [str(tmp_path / "labels")]):
+        found = posterior(source, functionals=["P(town=x)", "P(x=x)"], n_draws=5, seed=1)
+        assert np.array_equal(found.draws["P(town=x)"], found.draws["P(x=x)"])
+        for ask in (found.ask, lambda each, source=source: posterior(source, functionals=each)):
+            for wrong in ("P(nocolumn=x)", "P(town=x, nocolumn!=y)"):
+                with pytest.raises(FormatError, match="no column 'nocolumn'") as caught:
+                    ask(wrong)
+                assert "'town'" in caught.value.hint
+
+
 # ---- debiased estimates, by enumeration -------------------------------------------------------------------------------
 
 
@@ -176,6 +222,9 @@ def test_what_has_no_debiased_estimate(closed):
     with pytest.raises(ModelError, match="sample or the population"):
         closed.urn.debiased()
     assert [each.name for each in closed.debiased()] == ["mean", "cdf(0.3)", "P(x>0.75)"]
+    assert closed.debiased().left_out == ("variance", "q0.5")
+    assert "left_out=('variance', 'q0.5')" in repr(closed.debiased())
+    assert closed.ask("mean").debiased().left_out == ()
     with_nulls = JointDomain({"x": Grid(0, 1, "0.1", nulls="cell")})
     urn = DirichletMultinomial(n=500, cells=12, alpha=Fraction(4), records=400)
     found = posterior(
@@ -185,6 +234,7 @@ def test_what_has_no_debiased_estimate(closed):
         n_draws=2,
     )
     assert [each.name for each in found.debiased()] == ["P(x>0.75)"]
+    assert found.debiased().left_out == ("mean",)
 
 
 # ---- files and pictures -------------------------------------------------------------------------------------------------
@@ -213,7 +263,7 @@ def test_pictures(flat, closed, tmp_path):
         [
             (flat, {"kind": "density", "naive": True}),
             (flat, {"kind": "intervals", "naive": True, "level": 0.5}),
-            (closed.sample, {"kind": "cdf"}),
+            (closed.sample, {"kind": "cdf", "naive": True}),
             (closed, {}),
         ]
     ):
@@ -229,6 +279,12 @@ def test_cdf_of_bins_and_of_what_has_none():
     mean, released = (line.get_ydata() for line in figure.axes[0].lines)
     assert (mean[0], mean[-1], released[-1]) == (0.0, 1.0, 1.0)
     assert np.all(np.diff(mean) >= 0.0)
+    both = posterior(bins, prior="mechanism", n_draws=20, seed=1)
+    drawn = both.plot(kind="cdf", naive=True).axes[0]
+    assert [each.get_label() for each in drawn.lines] == ["posterior mean", "naive mean", "released table"]
+    asked = [f"cdf('my age', {place!r})" for place in drawn.lines[1].get_xdata().tolist()]
+    naive = both.ask(asked).naive()
+    assert drawn.lines[1].get_ydata() == pytest.approx([naive[each].mean() for each in asked])
     towns = Observed(mechanism=urn, domain=JointDomain({"town": Categories(["a", "b"])}), counts=np.array([10, 20, 10]))
     with pytest.raises(ModelError, match="column of numbers"):
         posterior(towns, prior="mechanism", n_draws=20).plot(kind="cdf")

@@ -58,10 +58,11 @@ def test_joint_release(tmp_path):
 
 def test_open_labels_name_common_labels_only():
     labels = ["common"] * 3000 + ["also"] * 1000 + [f"rare {i}" for i in range(50)] + [None] * 400
-    out = privurn.release(pl.DataFrame({"label": labels}), domain=privurn.OpenLabels(), epsilon=1, delta=1e-6)
+    # each of the 50 is named with a probability below delta: at 1e-12 the test fails once in 2e10 runs
+    out = privurn.release(pl.DataFrame({"label": labels}), domain=privurn.OpenLabels(), epsilon=1, delta=1e-12)
     assert set(out.data["label"].unique().to_list()) <= {"common", "also", "other", None}
     assert out.certificate["mechanism"]["name"] == "label-discovery"
-    assert out.certificate["achieved"]["delta"] <= 1e-6
+    assert out.certificate["achieved"]["delta"] <= 1e-12
     assert "rare" not in out.certificate.to_json()
 
 

@@ -110,3 +110,36 @@ def test_impossible_schedules():
     for words in ({"chains": 0}, {"draws": 0}, {"thin": 0}, {"warm_up": -1}, {"seed": -1}):
         with pytest.raises(ModelError):
             Schedule(**words)
+
+
+@pytest.mark.parametrize("name", ["chains", "warm_up", "draws", "thin", "seed"])
+@pytest.mark.parametrize("value", [2.5, "10", True, [1], np.float64(3.0)])
+def test_schedules_are_of_whole_numbers(name, value):
+    with pytest.raises(ModelError, match=rf"{name} must be a whole number, at least [01].\n  For example {name}=[14]"):
+        Schedule(**{name: value})
+
+
+def test_numbers_of_numpy_are_whole_too():
+    schedule = Schedule(chains=np.int64(2), draws=np.uint8(5), seed=np.int32(3))
+    assert schedule == Schedule(chains=2, draws=5, seed=3)
+    assert {type(each) for each in (schedule.chains, schedule.draws, schedule.seed)} == {int}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"threads": -1}, ModelError, "threads must be a whole number, at least 1"),
+        ({"threads": 0}, ModelError, "threads"),
+        ({"threads": 1.5}, ModelError, "threads"),
+        ({"schedule": {"draws": 10}}, ModelError, "needs a schedule"),
+        ({"progress": 3}, ModelError, "progress must be a function"),
+        ({"checkpoint": 3}, FormatError, "name of a file"),
+        ({"checkpoint": "."}, FormatError, "no checkpoint can be written"),
+        ({"checkpoint": "nowhere/at/all.ckpt"}, FormatError, "folder that exists"),
+    ],
+)
+def test_impossible_runs_are_refused_before_any_work(given, error, words):
+    walk = Walk()
+    with pytest.raises(error, match=words):
+        run_chains(walk, **{"schedule": SCHEDULE} | given)
+    assert walk.calls == 0

@@ -10,6 +10,7 @@ from privurn.channels.haar_wavelet import HaarWaveletChannel
 from privurn.channels.laplace import DiscreteLaplaceChannel, LaplaceChannel
 from privurn.channels.noisy_statistic import NoisyStatisticChannel
 from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.randomised_responses import RandomisedResponsesChannel
 from privurn.channels.registry import CHANNELS, channel_from_parameters
 from privurn.channels.smoothed_histogram import SmoothedHistogramChannel
 from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic, Statistic
@@ -29,6 +30,7 @@ __all__ = [
     "MomentsStatistic",
     "NoisyStatisticChannel",
     "RandomisedResponseChannel",
+    "RandomisedResponsesChannel",
     "SmoothedHistogramChannel",
     "Statistic",
     "channel_from_parameters",

@@ -24,6 +24,9 @@ LARGEST_EPSILON = 16_384.0
 CLOSEST, SMALLEST_WIDTH = 2.0**-24, 1e-250
 """Bounds closer than this (relative, absolute) would have lattice points that floats cannot tell apart."""
 
+LARGEST_BOUND = 1e280
+"""Within it every 64-bit number of lattice steps, however wide, is a finite float."""
+
 
 class Channel(ABC):
     """A channel is frozen public data; it keeps no reference to the data it is applied to."""
@@ -138,6 +141,11 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
         raise DomainError("bounds must be two numbers.", hint="bounds=(0, 100), --bounds 0:100") from None
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper and math.isfinite(upper - lower)):
         raise DomainError("bounds must be finite, the lower one first.", hint="bounds=(0, 100), --bounds 0:100")
+    if max(-lower, upper) > LARGEST_BOUND:
+        raise DomainError(
+            f"bounds must lie between {-LARGEST_BOUND:g} and {LARGEST_BOUND:g}, or the noise would leave the numbers.",
+            hint="Divide the data by a public number first",
+        )
     if upper - lower < max(abs(lower), abs(upper)) * CLOSEST or upper - lower < SMALLEST_WIDTH:
         raise DomainError(
             "the bounds are too close together for their size.", hint="Subtract a public number from the data first"

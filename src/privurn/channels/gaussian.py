@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import check_bounds, check_target, clamped
 from privurn.channels.lattice import LatticeChannel, WholeNumberChannel
-from privurn.channels.noise import LARGEST_SCALE, NoiseKind
 from privurn.errors import ModelError, NotCertifiable
+from privurn.privacy.additive_noise import LARGEST_SCALE, NoiseKind
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.noise_accounting import DiscreteGaussianProfile, GaussianProfile, check_positive
 from privurn.privacy.profile import smallest_admissible
@@ -38,7 +38,8 @@ class _GaussianNoise(LatticeChannel):
     ) -> Self:
         """Noise for (epsilon, delta).
 
-        "analytic": the least whose own profile meets it (Balle and Wang 2018, on the lattice). "zcdp": the least rho-zCDP noise
+        "analytic": the least whose own profile meets it (Balle and Wang 2018, on the lattice), or on a coarse lattice, where
+        delta need not fall in the scale, one that does, next to one that does not. "zcdp": the least rho-zCDP noise
         that meets it by the conversion that holds for every rho-zCDP mechanism. "classical": (upper - lower)
         sqrt(2 log(1.25/delta))/epsilon, to reproduce published results; it is proved for epsilon <= 1, and `check_certifiable`
         refuses it above.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import LocalChannel, check_bounds, check_target, clamped, whole_number
-from privurn.channels.noise import check_scale, noisy_integers, simulated_noise
 from privurn.channels.vector_noise import VectorLaplaceProfile
 from privurn.errors import ModelError
+from privurn.privacy.additive_noise import check_scale, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.noise_accounting import ratio_up
 from privurn.privacy.profile import ROUND_UP

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import check_bounds, check_target, clamped
 from privurn.channels.lattice import LatticeChannel, WholeNumberChannel
-from privurn.channels.noise import NoiseKind
+from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.noise_accounting import DiscreteLaplaceProfile
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import LocalChannel, check_bounds, clamped, whole_number
-from privurn.channels.noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.errors import DomainError, ModelError
+from privurn.privacy.additive_noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 
 STEPS = 2**20

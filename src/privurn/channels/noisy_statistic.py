@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import GlobalChannel, check_target, whole_number
-from privurn.channels.noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic, Statistic
 from privurn.channels.vector_noise import VectorLaplaceProfile
 from privurn.errors import ModelError
+from privurn.privacy.additive_noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.noise_accounting import ratio_up

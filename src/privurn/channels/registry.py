@@ -9,6 +9,7 @@ from privurn.channels.haar_wavelet import HaarWaveletChannel
 from privurn.channels.laplace import DiscreteLaplaceChannel, LaplaceChannel
 from privurn.channels.noisy_statistic import NoisyStatisticChannel
 from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.randomised_responses import RandomisedResponsesChannel
 from privurn.channels.smoothed_histogram import SmoothedHistogramChannel
 from privurn.errors import CertificateError, PrivurnError
 
@@ -19,6 +20,7 @@ LOCAL: Mapping[str, type[LocalChannel]] = {
         GaussianChannel,
         HaarWaveletChannel,
         RandomisedResponseChannel,
+        RandomisedResponsesChannel,
         DiscreteLaplaceChannel,
         DiscreteGaussianChannel,
     )

@@ -11,6 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text, sweeps_bar
+from privurn.cli.inferring import (
+    DrawsFile,
+    DrawsOfEach,
+    IntervalLevel,
+    Seed,
+    WarmUpSweeps,
+    cells_of,
+    check_common,
+    check_picture,
+    diagnostics_of,
+    interval,
+    print_files,
+    short,
+)
 from privurn.cli.parsing import whole_number
 from privurn.cli.release import Json
 from privurn.errors import FormatError
@@ -63,14 +77,12 @@ def release(
     sample: Annotated[
         bool, typer.Option("--sample", help="Of the confidential records themselves, not the population.")
     ] = False,
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
-    draws: Annotated[str, typer.Option("--draws", help="Of each chain.")] = "1000",
+    level: IntervalLevel = 0.95,
+    draws: DrawsOfEach = "1000",
     chains: Annotated[int, typer.Option("--chains", min=1)] = 4,
-    warm_up: Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw.")] = "500",
+    warm_up: WarmUpSweeps = "500",
     thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw.")] = 1,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)
-    ] = None,
+    seed: Seed = None,
     largest_n: Annotated[
         str | None,
         typer.Option("--largest-n", help="Where n is secret: its prior is flat up to here [10000000].", show_default=False),
@@ -81,9 +93,7 @@ def release(
         str | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.", show_default=False)
     ] = None,
     kind: Annotated[str, typer.Option("--kind", help="Of the picture: density, cdf or intervals.")] = "density",
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
-    ] = None,
+    output: DrawsFile = None,
     json: Json = False,
 ) -> None:
     """Posterior of figures of the data, given a release and how it was made.
@@ -91,20 +101,13 @@ def release(
     The certificate and the file are verified first. With the flat prior the confidential counts are latent and a Markov chain
     is run; with the mechanism's own prior the draws are independent.
     """
-    from privurn.draws import check_netcdf_name
-    from privurn.figures import check_suffix
     from privurn.posteriors import posterior
 
-    if not 0.0 < level < 1.0:
-        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
+    check_common(level, output)
     if kind not in ("density", "cdf", "intervals"):
         raise FormatError(f"the picture {kind!r} is not known.", hint="--kind density, cdf or intervals")
-    if output is not None:
-        check_netcdf_name(output)
     if plot is not None:
-        check_suffix(plot)
-        if not Path(plot).absolute().parent.is_dir():
-            raise FormatError(f"there is no folder for the picture {plot!r}.", hint="Make it first")
+        check_picture(plot)
     with _patient_bar(quiet=json) as progress:
         found = posterior(
             [str(folder) for folder in folders],
@@ -122,6 +125,9 @@ def release(
         )
     for problem in found.problems():
         note(f"warning: {problem}")
+    for name, count in found.undefined.items():
+        drawn = found.draws.n_chains * found.draws.n_draws
+        note(f"note: {name} is undefined in {count:,} of {drawn:,} draws, which hold no record of it; they are left out.")
     summaries = found.summary(level=level)
     beside = {each.name: each for each in found.naive().summary(level=level)} if naive else {}
     written = _write(found, plot=plot, kind=kind, level=level, naive=naive, output=output)
@@ -129,8 +135,7 @@ def release(
         print_json(_as_json(found, summaries, beside, written))
         return
     _print(found, summaries, beside, level)
-    for what, path in written.items():
-        print_text(f"{what.capitalize()}: {path}")
+    print_files(written)
 
 
 def _prior(text: str) -> Any:
@@ -198,7 +203,8 @@ def _as_json(
             row["naive"] = beside[each.name].to_json()
         rows.append(row)
     how = {key: value for key, value in found.draws.attributes.items() if value is None or isinstance(value, (str, int, float))}
-    return {"functionals": rows, "how": how, "problems": list(found.problems()), **written}
+    told = {"functionals": rows, "how": how, "problems": list(found.problems())}
+    return {**told, **({"undefined": found.undefined} if found.undefined else {}), **written}
 
 
 def _print(found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", level: float) -> None:
@@ -210,26 +216,12 @@ def _print(found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mappin
     columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
     rows = []
     for each in summaries:
-        row = [each.name, _short(each.mean), _short(each.deviation), _interval(each), _short(released.get(each.name, math.nan))]
+        row = [*cells_of(each), short(released.get(each.name, math.nan))]
         if beside:
-            row.append(_interval(beside[each.name]) if each.name in beside else "-")
-        row.append(f"{each.effective_draws:,.0f}" if math.isfinite(each.effective_draws) else "-")
-        if found.draws.markov:
-            row.append("-" if each.r_hat is None or math.isnan(each.r_hat) else f"{each.r_hat:.3f}")
-        rows.append(row)
+            row.append(interval(beside[each.name]) if each.name in beside else "-")
+        rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])
     print_table(title, columns, rows)
     if "largest_n" in stated:
         print_text(
             f"n is secret, and flat on 0 to {stated['largest_n']:,} a priori; with --largest-n you can say what you know."
         )
-
-
-def _interval(each: "Summary") -> str:
-    return f"{_short(each.lower)} to {_short(each.upper)}"
-
-
-def _short(value: float) -> str:
-    """Five digits, without an exponent where it can be helped."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 10_000.0 else f"{value:.5g}"

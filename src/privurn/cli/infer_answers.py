@@ -1,14 +1,24 @@
 """What the commands of `privurn infer` on noisy statistics share: reading what was typed, and showing what was found."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.inferring import (
+    cells_of,
+    check_common,
+    diagnostics_of,
+    interval,
+    named_pictures,
+    print_files,
+    short,
+    write_files,
+)
 from privurn.cli.parsing import whole_number
 from privurn.errors import CertificateError, FormatError
 
@@ -16,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privurn.draws import Draws, Summary
+    from privurn.noisy_statistics.logistic_model import LogisticPrior
     from privurn.noisy_statistics.mcem import Maximum
     from privurn.noisy_statistics.regression_model import RegressionPrior
     from privurn.noisy_statistics.size import SizePrior
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "regression": "regression",
+    "logistic": "logistic",
     "dirichlet": "dirichlet",
     "table": "table",
     "bernoulli": "mean",
@@ -40,6 +52,7 @@ PRIORS = {
 """Numbers of the priors of each model, with what they are where left out."""
 
 PICTURES = ("traces", "n", "intervals")
+P = TypeVar("P", "RegressionPrior", "LogisticPrior")
 MOST_ROWS = 60
 """Of a printed table; all are in the JSON and the netCDF file."""
 
@@ -74,11 +87,12 @@ class Answer:
 
 
 def checked(
+    *,
     draws: str,
     chains: int,
     warm_up: str,
     seed: int | None,
-    moves: str,
+    moves: str = "interwoven",
     level: float,
     plot: list[str] | None,
     output: Path | None,
@@ -86,30 +100,16 @@ def checked(
     json: bool,
 ) -> Asked:
     """All that can be checked without the statistics."""
-    from privurn.draws import check_netcdf_name
-    from privurn.figures import check_suffix
     from privurn.noisy_statistics.file import check_new_file
 
-    if not 0.0 < level < 1.0:
-        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
+    check_common(level, output)
     if moves not in ("interwoven", "centred"):
         raise FormatError(f"the moves {moves!r} are not known.", hint="--moves interwoven or --moves centred")
     length = None if draws == "auto" else whole_number(draws)
     warm = whole_number(warm_up)
     if (length is not None and length < 10) or warm < 0:
         raise FormatError("chains need at least 10 draws, and no negative warm-up.", hint="--draws auto")
-    pictures = {}
-    for each in plot or []:
-        kind, equals, target = each.partition("=")
-        kind, target = (kind, target) if equals else ("traces", each)
-        if kind not in PICTURES:
-            raise FormatError(f"the picture {kind!r} is not known.", hint=f"{', '.join(PICTURES)}; for example --plot n=n.png")
-        check_suffix(target)
-        if not Path(target).absolute().parent.is_dir():
-            raise FormatError(f"there is no folder for the picture {target!r}.", hint="Make it first")
-        pictures[kind] = target
-    if output is not None:
-        check_netcdf_name(output)
+    pictures = named_pictures(plot, PICTURES, example="--plot n=n.png")
     if synthetic is not None:
         if synthetic.suffix != ".csv":
             raise FormatError("synthetic records are written as CSV.", hint="Name a file that ends in .csv")
@@ -179,15 +179,25 @@ def _number(each: str, text: str) -> float:
 
 def prior_of_regression(statistics: "NoisyStatistics", given: list[str] | None) -> "RegressionPrior":
     """The one that follows the bounds, or the unit one, with single numbers changed."""
-    from privurn.noisy_statistics.regression_model import RegressionPrior
     from privurn.noisy_statistics.report import prior_from_bounds
 
+    return _changed(prior_from_bounds(statistics), given)
+
+
+def prior_of_logistic(statistics: "NoisyStatistics", given: list[str] | None) -> "LogisticPrior":
+    """The same for logistic regression."""
+    from privurn.noisy_statistics.logistic_model import LogisticModel
+
+    return _changed(LogisticModel.from_statistics(statistics).prior, given)
+
+
+def _changed(prior: P, given: list[str] | None) -> P:
+    """The prior, or that of its kind with ones everywhere, with single numbers changed by name."""
     words = list(given or [])
-    prior = prior_from_bounds(statistics)
     if "unit" in words:
         words.remove("unit")
-        prior = RegressionPrior()
-    known = [each.name for each in fields(RegressionPrior)]
+        prior = type(prior)()
+    known = [each.name for each in fields(prior)]
     for each in words:
         name, _, text = each.partition("=")
         name = name.replace("-", "_")
@@ -226,13 +236,18 @@ def finish(answer: Answer, asked: Asked) -> None:
         for problem in answer.maximum.problems[:5]:
             note(f"  {problem}")
     figures = [(_picture(kind, answer, summaries), target) for kind, target in asked.pictures.items()]
-    written = _write(answer, asked, figures)
+    written = write_files(
+        answer.draws.save,
+        asked.output,
+        figures=figures,
+        synthetic=asked.synthetic,
+        write_synthetic=answer.write_synthetic,
+    )
     if asked.json:
         print_json(_as_json(answer, summaries, written))
         return
     _print(answer, summaries, asked)
-    for what, path in written.items():
-        print_text(f"{what.capitalize()}: {path}")
+    print_files(written)
 
 
 def _picture(kind: str, answer: Answer, summaries: "Sequence[Summary]") -> "Figure":
@@ -251,19 +266,6 @@ def _picture(kind: str, answer: Answer, summaries: "Sequence[Summary]") -> "Figu
     groups = {"posterior": shown}
     groups |= {key: [each for each in rows if each.name in named] for key, rows in answer.beside.items()}
     return interval_picture(groups, title="Posterior and comparators" if answer.beside else "Posterior")
-
-
-def _write(answer: Answer, asked: Asked, figures: "Iterable[tuple[Figure, str]]") -> dict[str, str]:
-    from privurn.figures import save
-
-    written = {}
-    if asked.output is not None:
-        written["draws"] = str(answer.draws.save(asked.output))
-    if asked.synthetic is not None:
-        answer.write_synthetic(asked.synthetic)
-        written["synthetic"] = str(asked.synthetic)
-    pictures = [str(save(figure, target)) for figure, target in figures]
-    return written | ({"pictures": ", ".join(pictures)} if pictures else {})
 
 
 def _acceptance(draws: "Draws") -> dict[str, float]:
@@ -310,8 +312,6 @@ def _finite(value: float) -> float | None:
 
 
 def _print(answer: Answer, summaries: "Sequence[Summary]", asked: Asked) -> None:
-    from rich.markup import escape  # beta[age] is no style
-
     statistics, draws = answer.statistics, answer.draws
     size = f"n = {statistics.n:,} public" if statistics.n is not None else "n secret"
     if statistics.noisy_n is not None:
@@ -324,12 +324,11 @@ def _print(answer: Answer, summaries: "Sequence[Summary]", asked: Asked) -> None
     highest = None if answer.maximum is None else _highest(answer.maximum)
     rows = []
     for each in summaries[:MOST_ROWS]:
-        row = [escape(each.name), _short(each.mean), _short(each.deviation), _interval(each)]
-        row += [_interval(named[each.name]) if each.name in named else "-" for named in beside]
+        row = cells_of(each)
+        row += [_point_or_interval(named[each.name]) if each.name in named else "-" for named in beside]
         if highest is not None:
-            row.append("{} (+- {})".format(*map(_short, highest[each.name])) if each.name in highest else "-")
-        row += [f"{each.effective_draws:,.0f}", "-" if each.r_hat is None else f"{each.r_hat:.3f}"]
-        rows.append(row)
+            row.append("{} (+- {})".format(*map(short, highest[each.name])) if each.name in highest else "-")
+        rows.append(row + diagnostics_of(each))
     print_table(f"Posterior from noisy statistics: {statistics.model}, {statistics.neighbouring}, {size}", columns, rows)
     if len(summaries) > MOST_ROWS:
         print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
@@ -342,12 +341,6 @@ def _print(answer: Answer, summaries: "Sequence[Summary]", asked: Asked) -> None
     )
 
 
-def _interval(each: "Summary") -> str:
-    return _short(each.mean) if each.lower == each.upper else f"{_short(each.lower)} to {_short(each.upper)}"
-
-
-def _short(value: float) -> str:
-    """Five digits, without an exponent where it can be helped."""
-    if not math.isfinite(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 10_000.0 else f"{value:.5g}"
+def _point_or_interval(each: "Summary") -> str:
+    """Some comparators know no more than one number."""
+    return short(each.mean) if each.lower == each.upper else interval(each)

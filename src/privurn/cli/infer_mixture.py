@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_text, sweeps_bar
-from privurn.cli.mixture_answers import Answer, Asked, as_json, extra_of, print_answer, write_files
+from privurn.cli.console import note, print_json, sweeps_bar
+from privurn.cli.inferring import (
+    DrawsFile,
+    DrawsOfEach,
+    Seed,
+    WarmUpSweeps,
+    check_common,
+    check_folder,
+    named_pictures,
+    print_files,
+)
+from privurn.cli.mixture_answers import Answer, Asked, as_json, extra_of, print_answer, write_answer
 from privurn.cli.parsing import whole_number
 from privurn.cli.release import Json
 from privurn.errors import FormatError
@@ -51,13 +61,11 @@ def mixture(
     unclamped: Annotated[
         bool, typer.Option("--unclamped", help="Model the values as if nothing lay outside the bounds (Laplace, Gaussian).")
     ] = False,
-    draws: Annotated[str, typer.Option("--draws", help="Of each chain.")] = "1000",
-    warm_up: Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw.")] = "2000",
+    draws: DrawsOfEach = "1000",
+    warm_up: WarmUpSweeps = "2000",
     chains: Annotated[int, typer.Option("--chains", min=1)] = 4,
     thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw: bounds memory.")] = 10,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)
-    ] = None,
+    seed: Seed = None,
     level: Annotated[float, typer.Option("--level", help="Of intervals and bands.")] = 0.95,
     clusters: Annotated[bool, typer.Option("--clusters", help="Also one clustering in the middle of the drawn ones.")] = False,
     plot: Annotated[
@@ -69,9 +77,7 @@ def mixture(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
-    ] = None,
+    output: DrawsFile = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -97,8 +103,21 @@ def mixture(
     from privurn.mixtures.reading import default_model, read_privatised
     from privurn.mixtures.results import informativeness, population
 
-    asked = _checked(
-        draws, warm_up, chains, thin, seed, level, clusters, plot, output, checkpoint, synthetic, deconvolution, json
+    check_common(level, output)
+    if checkpoint is not None:
+        check_folder(checkpoint)
+    asked = Asked(
+        draws=whole_number(draws),
+        warm_up=whole_number(warm_up),
+        chains=chains,
+        thin=thin,
+        seed=seed,
+        level=level,
+        clusters=clusters,
+        pictures=named_pictures(plot, PICTURES, example="--plot clusters=k.png"),
+        output=output,
+        synthetic=_synthetic(synthetic),
+        deconvolution=deconvolution,
     )
     law = _mixing(mixing, strength, discount, components)
     given = read_privatised(source)
@@ -120,77 +139,27 @@ def mixture(
         problems=problems,
         **extra_of(given, found, asked),
     )
-    files = write_files(answer, asked)
+    files = write_answer(answer, asked)
     if json:
         print_json(as_json(answer, asked) | {"files": files})
         return
     print_answer(answer, asked)
-    for what, path in files.items():
-        print_text(f"{what.capitalize()}: {path}")
+    print_files(files)
 
 
-def _checked(
-    draws: str,
-    warm_up: str,
-    chains: int,
-    thin: int,
-    seed: int | None,
-    level: float,
-    clusters: bool,
-    plot: list[str] | None,
-    output: Path | None,
-    checkpoint: Path | None,
-    synthetic: tuple[str, Path] | None,
-    deconvolution: bool,
-    json: bool,
-) -> Asked:
-    from privurn.draws import check_netcdf_name
-    from privurn.figures import check_suffix
-
-    if not 0.0 < level < 1.0:
-        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
-    pictures = {}
-    for each in plot or []:
-        kind, equals, target = each.partition("=")
-        kind, target = (kind, target) if equals else ("density", each)
-        if kind not in PICTURES:
-            raise FormatError(f"the picture {kind!r} is not known.", hint=f"{', '.join(PICTURES)}; --plot clusters=k.png")
-        check_suffix(target)
-        _check_folder(Path(target))
-        pictures[kind] = target
-    if output is not None:
-        check_netcdf_name(output)
-    if checkpoint is not None:
-        _check_folder(checkpoint)
-    wanted = None
-    if synthetic is not None:
-        wanted = whole_number(synthetic[0]), synthetic[1]
-        if wanted[0] < 1:
-            raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic 1000 synthetic.csv")
-        if wanted[1].suffix not in (".csv", ".parquet"):
-            raise FormatError("synthetic records are written as CSV or Parquet.", hint="--synthetic 1000 synthetic.csv")
-        if wanted[1].exists():
-            raise FormatError(f"the file {str(wanted[1])!r} exists.", hint="Name a new file, or remove the old one first")
-        _check_folder(wanted[1])
-    return Asked(
-        draws=whole_number(draws),
-        warm_up=whole_number(warm_up),
-        chains=chains,
-        thin=thin,
-        seed=seed,
-        level=level,
-        clusters=clusters,
-        pictures=pictures,
-        output=output,
-        synthetic=wanted,
-        deconvolution=deconvolution,
-        json=json,
-    )
-
-
-def _check_folder(path: Path) -> None:
-    if not path.absolute().parent.is_dir():
-        raise FormatError(f"there is no folder for {str(path)!r}.", hint="Make it first")
+def _synthetic(typed: tuple[str, Path] | None) -> tuple[int, Path] | None:
+    """How many records, and a new file for them."""
+    if typed is None:
+        return None
+    number, path = whole_number(typed[0]), typed[1]
+    if number < 1:
+        raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic 1000 synthetic.csv")
+    if path.suffix not in (".csv", ".parquet"):
+        raise FormatError("synthetic records are written as CSV or Parquet.", hint="--synthetic 1000 synthetic.csv")
+    if path.exists():
+        raise FormatError(f"the file {str(path)!r} exists.", hint="Name a new file, or remove the old one first")
+    check_folder(path)
+    return number, path
 
 
 def _mixing(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":
@@ -229,6 +198,7 @@ def _needs_labels(asked: Asked) -> bool:
 def _check_against(given: "Privatised", model: Any, asked: Asked) -> None:
     """What can be refused before the chains are run."""
     from privurn.channels import GaussianChannel, GlobalChannel, LaplaceChannel
+    from privurn.mixtures.results import MOST_CELLS
 
     if _needs_labels(asked):
         if isinstance(given.channel, GlobalChannel):
@@ -241,6 +211,11 @@ def _check_against(given: "Privatised", model: Any, asked: Asked) -> None:
             raise FormatError("so many draws of so many labels do not fit.", hint="Fewer --draws, with --thin")
     if "density" in asked.pictures and model.kernel.categorical:
         raise FormatError("categories have no density to draw.", hint="--plot traces=FILE or --plot clusters=FILE")
+    if model.kernel.categorical and math.prod(getattr(model.kernel, "categories", ())) > MOST_CELLS:
+        raise FormatError(
+            f"there are more than {MOST_CELLS:,} joint categories to compare with the prior.",
+            hint="In Python: fit_mixture, and population() for each column",
+        )
     if asked.deconvolution and not isinstance(given.channel, (LaplaceChannel, GaussianChannel)):
         raise FormatError("deconvolution needs the Laplace or the Gaussian channel.", hint="Leave --deconvolution out")
 

@@ -1,7 +1,8 @@
-"""`privurn infer regression|dirichlet|table|mean`: posteriors from a file of noisy statistics."""
+"""`privurn infer regression|logistic|dirichlet|table|mean`: posteriors from a file of noisy statistics."""
 
 import warnings
 from collections.abc import Callable
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +16,12 @@ from privurn.cli.infer_answers import (
     checked,
     finish,
     numbers_of_prior,
+    prior_of_logistic,
     prior_of_regression,
     prior_of_size,
     read,
 )
+from privurn.cli.inferring import DrawsFile, IntervalLevel, Seed
 from privurn.cli.release import Json
 from privurn.errors import FormatError
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.statistic import NoisyStatistics
 
 BOOTSTRAPS = 2000
+TABLE_WARM_UP = "1000"
 
 File = Annotated[Path, typer.Argument(metavar="STATS.json", help="File that privurn statistics has written.")]
 Prior = Annotated[
@@ -41,9 +45,7 @@ SizePriorText = Annotated[
 DrawsText = Annotated[str, typer.Option("--draws", help="Of each chain; auto: until the chains have mixed.")]
 Chains = Annotated[int, typer.Option("--chains", min=2)]
 WarmUp = Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw, in which moves are adapted.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed gives the same draws.", show_default=False)]
 Moves = Annotated[str, typer.Option("--moves", help="interwoven, or centred (slow; the sampler of the literature).")]
-Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
 Mle = Annotated[bool, typer.Option("--mle", help="Also the maximum of the likelihood, by Monte Carlo EM.")]
 PlugIn = Annotated[bool, typer.Option("--plug-in", help="Show also what taking the noisy sums for exact would say.")]
 Bootstrap = Annotated[bool, typer.Option("--bootstrap", help="Show also a parametric bootstrap around that.")]
@@ -56,9 +58,6 @@ Plots = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
-]
 Synthetic = Annotated[
     Path | None,
     typer.Option(
@@ -67,7 +66,7 @@ Synthetic = Annotated[
 ]
 
 
-def regression(
+def _options(
     file: File,
     prior: Prior = None,
     prior_n: SizePriorText = None,
@@ -76,115 +75,38 @@ def regression(
     warm_up: WarmUp = "2000",
     seed: Seed = None,
     moves: Moves = "interwoven",
-    level: Level = 0.95,
+    level: IntervalLevel = 0.95,
     mle: Mle = False,
     plug_in: PlugIn = False,
     bootstrap: Bootstrap = False,
     plot: Plots = None,
-    output: Output = None,
+    output: DrawsFile = None,
     synthetic: Synthetic = None,
     json: Json = False,
 ) -> None:
-    """Linear regression from noisy moments: coefficients, residual precision, n.
-
-    The prior follows the public bounds unless --prior says otherwise: --prior unit for 1 everywhere (data of that scale), or
-    numbers by name: coefficient_mean, coefficient_precision, precision_shape, precision_rate, covariate_mean,
-    covariate_mean_variance, wishart_degrees, wishart_scale.
-    """
-    asked = checked(draws, chains, warm_up, seed, moves, level, plot, output, synthetic, json)
-    _through_a_fit("regression", file, prior, prior_n, asked, mle=mle, plug_in=plug_in, bootstrap=bootstrap)
+    """Of all commands; each has those that its model has a use for."""
 
 
-def dirichlet(
-    file: File,
-    prior: Prior = None,
-    prior_n: SizePriorText = None,
-    draws: DrawsText = "auto",
-    chains: Chains = 4,
-    warm_up: WarmUp = "2000",
-    seed: Seed = None,
-    moves: Moves = "interwoven",
-    level: Level = 0.95,
-    mle: Mle = False,
-    plug_in: PlugIn = False,
-    plot: Plots = None,
-    output: Output = None,
-    synthetic: Synthetic = None,
-    json: Json = False,
-) -> None:
-    """Dirichlet compositions from noisy sums of logarithms: alpha of each part, n.
-
-    The prior of each alpha is a Gamma law: --prior shape=1 --prior rate=0.1.
-    """
-    asked = checked(draws, chains, warm_up, seed, moves, level, plot, output, synthetic, json)
-    _through_a_fit("dirichlet", file, prior, prior_n, asked, mle=mle, plug_in=plug_in)
-
-
-def mean(
-    file: File,
-    prior: Prior = None,
-    prior_n: SizePriorText = None,
-    draws: DrawsText = "auto",
-    chains: Chains = 4,
-    warm_up: WarmUp = "2000",
-    seed: Seed = None,
-    moves: Moves = "interwoven",
-    level: Level = 0.95,
-    mle: Mle = False,
-    plug_in: PlugIn = False,
-    plot: Plots = None,
-    output: Output = None,
-    synthetic: Synthetic = None,
-    json: Json = False,
-) -> None:
-    """A proportion (bernoulli), a rate (poisson) or a mean (normal), whichever the file holds.
-
-    The prior is Beta (--prior ones=1 --prior zeros=1) for a proportion, Gamma (--prior shape=1 --prior rate=0.1) for a rate,
-    and as for privurn infer regression for a normal mean.
-    """
-    asked = checked(draws, chains, warm_up, seed, moves, level, plot, output, synthetic, json)
-    _through_a_fit("mean", file, prior, prior_n, asked, mle=mle, plug_in=plug_in)
-
-
-def table(
-    file: File,
-    prior: Prior = None,
-    prior_n: SizePriorText = None,
-    draws: DrawsText = "auto",
-    chains: Chains = 4,
-    warm_up: WarmUp = "1000",
-    seed: Seed = None,
-    level: Level = 0.95,
-    plug_in: PlugIn = False,
-    plot: Plots = None,
-    output: Output = None,
-    synthetic: Synthetic = None,
-    json: Json = False,
-) -> None:
-    """A contingency table from noisy counts: cell probabilities, n, and the odds ratio of a two by two table.
-
-    The prior of the probabilities is a Dirichlet law with the same number for each cell: --prior cell=1.
-    """
+def _table(file: Path, prior: list[str] | None, prior_n: str | None, asked: Asked, *, plug_in: bool) -> None:
     from privurn.noisy_statistics.fit import NotMixed
     from privurn.noisy_statistics.report import plug_in as naive
     from privurn.noisy_statistics.report import write_synthetic_table
     from privurn.noisy_statistics.table_inference import infer_table, judged
     from privurn.samplers.run import Schedule
 
-    asked = checked(draws, chains, warm_up, seed, "interwoven", level, plot, output, synthetic, json)
     statistics = read(file, "table")
-    if asked.draws is None and (chains != 4 or warm_up != "1000"):
+    if asked.draws is None and (asked.chains, asked.warm_up) != (4, int(TABLE_WARM_UP)):
         raise FormatError(
             "a length chosen by itself is for four chains and the usual warm-up.", hint="Give --draws 1000 as well"
         )
     schedule = None
     if asked.draws is not None:
-        schedule = Schedule(chains=chains, warm_up=asked.warm_up, draws=asked.draws, seed=seed)
+        schedule = Schedule(chains=asked.chains, warm_up=asked.warm_up, draws=asked.draws, seed=asked.seed)
     numbers, size_prior = numbers_of_prior(prior, PRIORS["table"], "table"), prior_of_size(prior_n, statistics)
-    with warnings.catch_warnings(), sweeps_bar("Sweeps", quiet=json) as progress:
+    with warnings.catch_warnings(), sweeps_bar("Sweeps", quiet=asked.json) as progress:
         warnings.simplefilter("ignore", NotMixed)  # said below
         drawn = infer_table(
-            statistics, prior=numbers["cell"], size_prior=size_prior, schedule=schedule, seed=seed, progress=progress
+            statistics, prior=numbers["cell"], size_prior=size_prior, schedule=schedule, seed=asked.seed, progress=progress
         )
     mechanism: Any = statistics.mechanism
     names = ["p", "n"] + (["log_odds_ratio"] if "log_odds_ratio" in drawn else [])
@@ -194,9 +116,9 @@ def table(
             draws=drawn,
             names=names,
             problems=judged(drawn).problems(),
-            beside={"plug-in": naive(statistics, level=level)} if plug_in else {},
+            beside={"plug-in": naive(statistics, level=asked.level)} if plug_in else {},
             maximum=None,
-            write_synthetic=lambda path: write_synthetic_table(path, drawn, mechanism=mechanism, seed=seed),
+            write_synthetic=lambda path: write_synthetic_table(path, drawn, mechanism=mechanism, seed=asked.seed),
         ),
         asked,
     )
@@ -250,17 +172,51 @@ def _fitter(statistics: "NoisyStatistics", prior: list[str] | None, size_prior: 
     """The library call that belongs to the model, its prior filled in."""
     from functools import partial
 
-    from privurn.noisy_statistics.fit import fit_dirichlet, fit_mean, fit_regression
+    from privurn.noisy_statistics.fit import fit_dirichlet, fit_logistic, fit_mean, fit_regression
 
     common: dict[str, Any] = {"statistics": statistics, "size_prior": size_prior}
     if statistics.model in ("regression", "normal"):
         return partial(fit_regression, prior=prior_of_regression(statistics, prior), **common)
+    if statistics.model == "logistic":
+        return partial(fit_logistic, prior=prior_of_logistic(statistics, prior), **common)
     numbers = numbers_of_prior(prior, PRIORS[statistics.model], statistics.model)
     if statistics.model == "dirichlet":
         return partial(fit_dirichlet, shape=numbers["shape"], rate=numbers["rate"], **common)
     first, second = numbers.values()
     return partial(fit_mean, prior=(first, second), **common)
 
+
+COMMANDS = {
+    "regression": """Linear regression from noisy moments: coefficients, residual precision, n.
+
+The prior follows the public bounds unless --prior says otherwise: --prior unit for 1 everywhere (data of that scale), or
+numbers by name: coefficient_mean, coefficient_precision, precision_shape, precision_rate, covariate_mean,
+covariate_mean_variance, wishart_degrees, wishart_scale.
+""",
+    "logistic": """Logistic regression from noisy sums by class: coefficients (log odds), covariates' means and precision, n.
+
+The prior follows the public bounds unless --prior says otherwise: --prior unit for 1 everywhere (data of that scale), or
+numbers by name: coefficient_mean, coefficient_variance, covariate_mean, covariate_mean_variance, wishart_degrees,
+wishart_scale.
+""",
+    "dirichlet": """Dirichlet compositions from noisy sums of logarithms: alpha of each part, n.
+
+The prior of each alpha is a Gamma law: --prior shape=1 --prior rate=0.1.
+""",
+    "table": """A contingency table from noisy counts: cell probabilities, n, and the odds ratio of a two by two table.
+
+The prior of the probabilities is a Dirichlet law with the same number for each cell: --prior cell=1.
+""",
+    "mean": """A proportion (bernoulli), a rate (poisson) or a mean (normal), whichever the file holds.
+
+The prior is Beta (--prior ones=1 --prior zeros=1) for a proportion, Gamma (--prior shape=1 --prior rate=0.1) for a rate,
+and as for privurn infer regression for a normal mean.
+""",
+}
+"""What each command is for."""
+
+WITHOUT = {"logistic": {"bootstrap"}, "dirichlet": {"bootstrap"}, "mean": {"bootstrap"}, "table": {"moves", "mle", "bootstrap"}}
+"""Options that a model has no use for."""
 
 EXAMPLES = {
     "regression": """Examples:
@@ -272,6 +228,13 @@ privurn infer regression stats.json --plug-in --bootstrap --plot intervals=compa
 privurn infer regression stats.json --prior unit --level 0.9 --mle --seed 1 --json
 
 privurn infer regression stats.json --prior-n 500:5000 -o draws.nc --synthetic people.csv""",
+    "logistic": """Examples:
+
+privurn infer logistic stats.json --plug-in --plot intervals=compare.png
+
+privurn infer logistic stats.json --prior coefficient_variance=4 --level 0.9 --seed 1 --json
+
+privurn infer logistic stats.json --prior-n 500:5000 -o draws.nc --synthetic people.csv""",
     "dirichlet": """Examples:
 
 privurn infer dirichlet stats.json --plot n=n.png
@@ -292,5 +255,32 @@ privurn infer mean stats.json --prior ones=0.5 --prior zeros=0.5 --level 0.9 --j
 
 def register(app: typer.Typer) -> None:
     """Put the commands on `privurn infer`."""
-    for command in (regression, dirichlet, table, mean):
-        app.command(command.__name__, epilog=EXAMPLES[command.__name__])(command)
+    for name, about in COMMANDS.items():
+        app.command(name, epilog=EXAMPLES[name], help=about)(_command(name))
+
+
+def _command(name: str) -> Callable[..., None]:
+    """The command of a model, with its own choice of the options."""
+
+    def run(
+        file: Path,
+        prior: list[str] | None,
+        prior_n: str | None,
+        *,
+        mle: bool = False,
+        plug_in: bool,
+        bootstrap: bool = False,
+        **how: Any,
+    ) -> None:
+        asked = checked(**how)
+        if name == "table":
+            _table(file, prior, prior_n, asked, plug_in=plug_in)
+        else:
+            _through_a_fit(name, file, prior, prior_n, asked, mle=mle, plug_in=plug_in, bootstrap=bootstrap)
+
+    own = [each for each in signature(_options).parameters.values() if each.name not in WITHOUT.get(name, ())]
+    if name == "table":
+        own = [each.replace(default=TABLE_WARM_UP) if each.name == "warm_up" else each for each in own]
+    run.__signature__ = Signature(own)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in own}
+    return run

@@ -1,12 +1,12 @@
 """What `privurn infer mixture` found, as files, as JSON and as a table."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import print_table, print_text
+from privurn.cli.inferring import cells_of, diagnostics_of, write_files
 
 if TYPE_CHECKING:
     from privurn.draws import Draws
@@ -35,7 +35,6 @@ class Asked:
     output: Path | None
     synthetic: tuple[int, Path] | None
     deconvolution: bool
-    json: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,9 +64,8 @@ def extra_of(given: "Privatised", found: "MixturePosterior", asked: Asked) -> di
     return made
 
 
-def write_files(answer: Answer, asked: Asked) -> dict[str, str]:
+def write_answer(answer: Answer, asked: Asked) -> dict[str, str]:
     """Everything is computed in full before the first file is touched."""
-    from privurn.figures import save
     from privurn.mixtures.results import plot
     from privurn.tables import write
 
@@ -76,28 +74,30 @@ def write_files(answer: Answer, asked: Asked) -> dict[str, str]:
         (plot(answer.found, kind=kind, level=asked.level, others=others), target)  # type: ignore[arg-type]
         for kind, target in asked.pictures.items()
     ]
-    table = None if asked.synthetic is None else _synthetic(answer, asked.synthetic[0], asked.seed)
-    written = {}
-    if asked.output is not None:
-        written["draws"] = str(answer.found.draws.save(asked.output))
-    if asked.synthetic is not None:
-        write(table, asked.synthetic[1])
-        written["synthetic"] = str(asked.synthetic[1])
-    if figures:
-        written["pictures"] = ", ".join(str(save(figure, target)) for figure, target in figures)
-    return written
+    n, target = (0, None) if asked.synthetic is None else asked.synthetic
+    table = None if target is None else _synthetic(answer, n, asked.seed)
+    return write_files(
+        answer.found.draws.save,
+        asked.output,
+        figures=figures,
+        synthetic=target,
+        write_synthetic=lambda path: write(table, path),
+    )
 
 
 def _synthetic(answer: Answer, n: int, seed: int | None) -> Any:
     """Records as the confidential table would hold them."""
+    import numpy as np
+
     from privurn.mixtures.results import predict
-    from privurn.tables import decode_labels
+    from privurn.tables import decode
     from privurn.tables.columns import numbers_table
 
     given = answer.given
     records = predict(answer.found, n, seed=seed)
-    if given.labels:
-        return decode_labels([given.labels[int(code)] for code in records[:, 0]], given.column)
+    if given.domain is not None:
+        sizes = [each.size for each in given.domain.columns.values()]
+        return decode(np.ravel_multi_index(tuple(records.T), sizes, order="F"), given.domain)
     return numbers_table(records.reshape(n), [given.column])
 
 
@@ -139,16 +139,9 @@ def as_json(answer: Answer, asked: Asked) -> dict[str, Any]:
 
 def print_answer(answer: Answer, asked: Asked) -> None:
     """A table, and a few lines."""
-    from rich.markup import escape
-
     given, draws = answer.given, answer.found.draws
-    stated, rows = draws.attributes, []
-    summaries = answer.figures.summary(level=asked.level)
-    for each in summaries[:MOST_ROWS]:
-        interval = f"{_short(each.lower)} to {_short(each.upper)}"
-        effective = f"{each.effective_draws:,.0f}" if math.isfinite(each.effective_draws) else "-"
-        r_hat = "-" if each.r_hat is None or math.isnan(each.r_hat) else f"{each.r_hat:.3f}"
-        rows.append([escape(each.name), _short(each.mean), _short(each.deviation), interval, effective, r_hat])
+    stated, summaries = draws.attributes, answer.figures.summary(level=asked.level)
+    rows = [cells_of(each) + diagnostics_of(each) for each in summaries[:MOST_ROWS]]
     title = f"Mixture of {given.n:,} records behind the {given.channel.name} channel: {stated['kernel']} kernel"
     columns = ["", "mean", "sd", f"{asked.level:.0%} interval", "effective draws", "R-hat"]
     print_table(f"{title}, {stated['mixing']}", columns, rows)
@@ -168,8 +161,3 @@ def print_answer(answer: Answer, asked: Asked) -> None:
         print_text(f"Point clustering (variation of information): {words} of {sizes} records")
     if answer.deconvolution is not None:
         print_text(f"Deconvolution estimate: bandwidth {answer.deconvolution.bandwidth:.4g} (--plot, --json)")
-
-
-def _short(value: float) -> str:
-    """Five digits, without an exponent where it can be helped."""
-    return f"{value:,.0f}" if abs(value) >= 10_000.0 else f"{value:.5g}"

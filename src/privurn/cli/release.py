@@ -1,13 +1,15 @@
 """`privurn release`: from a file to a certified synthetic data set."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_json, print_text, stages
+from privurn.cli import making
+from privurn.cli.console import print_text, stages
 from privurn.cli.parsing import parse_domain, parse_model, parse_neighbouring, whole_number
-from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.releasing import Release
 
 EXAMPLES = """Examples:
 
@@ -50,9 +52,9 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 
 def release(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
+    file: making.DataFile,
     epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")],
+    output: making.Folder,
     delta: Delta = 0.0,
     column: Columns = None,
     grid: Grids = None,
@@ -103,23 +105,18 @@ def release(
         str | None, typer.Option(help="Pseudo-posterior: beta, bernoulli, or a YAML/JSON file with kind and bounds.")
     ] = None,
     within: Annotated[str, typer.Option(help="Records in bins become the bin's midpoint, or uniform in the bin.")] = "midpoint",
-    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    contributions: making.Contributions = 1,
     neighbouring: NeighbouringOption = "replace-one",
-    ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
-    ] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")] = False,
-    file_format: Annotated[str, typer.Option("--format", help="Format of the released data: csv or parquet.")] = "csv",
-    seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None,
+    ledger: making.LedgerPath = None,
+    no_ledger: making.NoLedger = False,
+    file_format: making.FileFormat = "csv",
+    seed: making.TestSeed = None,
     json: Json = False,
 ) -> None:
     """Release synthetic records of a column (or a few taken jointly) with a certificate."""
     from privurn.releasing import release as make_release
-    from privurn.storage import check_new_folder
 
-    check_new_folder(output)
-    if file_format not in ("csv", "parquet"):
-        raise FormatError(f"the format {file_format!r} is not known.", hint="--format csv or --format parquet")
+    making.check_output(output, file_format)
     declared = parse_domain(
         columns=column or [],
         grids=grid or [],
@@ -130,12 +127,6 @@ def release(
         outside=outside,
         nulls=nulls,
     )
-    entropy = None
-    if seed is not None:
-        from privurn.privacy.entropy import SeededEntropy
-
-        entropy = SeededEntropy(seed)
-    account = _ledger_path(file, ledger, no_ledger)
     with stages(quiet=json) as progress:
         made = make_release(
             file,
@@ -159,45 +150,24 @@ def release(
             within=within,  # type: ignore[arg-type]
             contributions=contributions,
             neighbouring=parse_neighbouring(neighbouring),
-            ledger=account,
-            entropy=entropy,
+            ledger=making.payment(file, ledger, no_ledger),
+            entropy=making.seeded(seed),
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]
-    _report(made, output, json=json)
+    making.show_folder(made, output, json=json, words=lambda: _report(made))
 
 
-def _ledger_path(file: str, ledger: Path | None, no_ledger: bool) -> Path | None:
-    """The ledger named, or the one beside the file; None when there is none or none is wanted."""
-    if ledger is not None and no_ledger:
-        raise FormatError("--ledger and --no-ledger contradict each other.")
-    beside = Path(f"{file}.ledger")
-    if ledger is None and not no_ledger and beside.exists():
-        return beside
-    return ledger
-
-
-def _report(made: Any, output: Path, *, json: bool) -> None:
+def _report(made: "Release") -> None:
     from privurn.domain import domain_from_json
 
     certificate = made.certificate
-    paths = {
-        "folder": str(output),
-        "data": str(output / certificate["output"]["file"]),
-        "certificate": str(output / "certificate.json"),
-    }
-    if json:
-        print_json({"paths": paths, "remarks": list(made.remarks), "certificate": dict(certificate.data)})
-        return
     target, achieved = certificate["target"], certificate["achieved"]
-    unit = certificate["privacy_unit"]["unit"]
     name, parameters = certificate["mechanism"]["name"], certificate["mechanism"]["parameters"]
     table = {"posterior-sample": "cell probabilities"}.get(
         name, "noisy counts" if parameters.get("publish") == "counts" else "records"
     )
-    print_text(f"Released {certificate['output']['rows']:,} {table} with the {name} mechanism.")
-    if not certificate["private"]:
-        print_text("Seeded, so NOT private: for tests only. Without the seed it would be:")
-    print_text(f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for {unit};")
+    making.print_opening(certificate, f"Released {certificate['output']['rows']:,} {table} with the {name} mechanism.")
+    print_text(f"{making.guarantee_words(certificate)};")
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
     )
@@ -205,9 +175,3 @@ def _report(made: Any, output: Path, *, json: bool) -> None:
         print_text(f"Domain:    {domain_from_json(certificate['domain']).describe()}.")
     for remark in made.remarks:
         print_text(f"Note: {remark}")
-    if not certificate["private"]:
-        note("warning: seeded: not private. Use it for tests only.")
-    if not certificate["ledger"]["used"]:
-        note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
-    print_text(f"Data:        {paths['data']}")
-    print_text(f"Certificate: {paths['certificate']}   (check it: privurn verify {output})")

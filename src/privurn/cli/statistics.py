@@ -8,6 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_text, stages
+from privurn.cli.making import (
+    Contributions,
+    DataFile,
+    LedgerPath,
+    NoLedger,
+    TestSeed,
+    guarantee_words,
+    payment,
+    print_opening,
+    seeded,
+    warn,
+)
 from privurn.cli.parsing import parse_domain, parse_neighbouring
 from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
 from privurn.errors import DomainError, FormatError
@@ -22,18 +34,20 @@ EXAMPLES = """Examples:
 privurn statistics people.csv --model regression --y pay --x age --x years --bounds pay=0:200000 --bounds age=0:120
 --bounds years=0:60 --epsilon 1 --epsilon-n 0.1 -o stats.json
 
+privurn statistics people.csv --model logistic --y ill --x age --bounds age=0:120 --epsilon 1 --epsilon-n 0.1 -o stats.json
+
 privurn statistics people.csv --model table --categories smoker=yes,no --categories ill=yes,no --epsilon 1 -o stats.json
 
 privurn statistics days.csv --model dirichlet --part sleep --part work --part rest --floor 0.001 --epsilon 1 -o stats.json
 
 privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 --neighbouring replace-one -o stats.json"""
 
-MODELS = ("regression", "dirichlet", "table", "bernoulli", "poisson", "normal")
+MODELS = ("regression", "dirichlet", "table", "bernoulli", "poisson", "normal", "logistic")
 
 
 def statistics(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
-    model: Annotated[str, typer.Option(help="regression, dirichlet, table, bernoulli, poisson or normal.")],
+    file: DataFile,
+    model: Annotated[str, typer.Option(help="regression, logistic, dirichlet, table, bernoulli, poisson or normal.")],
     epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss of the sums.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="New JSON file for statistics and certificate.")
@@ -43,7 +57,9 @@ def statistics(
         typer.Option("--epsilon-n", help="Privacy loss of the number of records. Left out: nothing about it is published."),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise; 0 for the others.")] = 0.0,
-    y: Annotated[str | None, typer.Option("--y", help="Response, or the column of bernoulli, poisson and normal.")] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", help="Response (logistic: 0 or 1), or the column of bernoulli, poisson and normal.")
+    ] = None,
     x: Annotated[list[str] | None, typer.Option("--x", help="Covariate; may be given several times.")] = None,
     part: Annotated[list[str] | None, typer.Option("--part", help="Part of a composition; two or more times.")] = None,
     bounds: Annotated[
@@ -55,9 +71,12 @@ def statistics(
     grid: Grids = None,
     bins: BinEdges = None,
     squares: Annotated[
-        str,
-        typer.Option(help="Regression: plain, or complement (less noise; needs epsilon-n of a tenth of epsilon or more)."),
-    ] = "plain",
+        str | None,
+        typer.Option(
+            help="Regression, logistic, normal: plain, or complement (less noise; needs epsilon-n of epsilon/10 or more).",
+            show_default="plain",
+        ),
+    ] = None,
     noise: Annotated[
         str | None,
         typer.Option(help="laplace, discrete-laplace (whole numbers; tables' default) or discrete-gaussian (with --delta)."),
@@ -66,19 +85,23 @@ def statistics(
         str, typer.Option("--neighbouring", help="add-remove (n is secret) or replace-one (n is public and published).")
     ] = "add-remove",
     missing: Annotated[
-        str, typer.Option(help="Missing numbers: error (declared absent) or unreadable (the middle of the bounds, or 0).")
-    ] = "error",
-    nulls: Annotated[str, typer.Option(help="Tables: missing values are an error (declared absent) or a cell.")] = "error",
-    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
+        str | None,
+        typer.Option(
+            help="Missing numbers: error (declared absent) or unreadable (the middle of the bounds, or 0).",
+            show_default="error",
+        ),
     ] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")] = False,
-    seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None,
+    nulls: Annotated[
+        str | None,
+        typer.Option(help="Tables: missing values are an error (declared absent) or a cell.", show_default="error"),
+    ] = None,
+    contributions: Contributions = 1,
+    ledger: LedgerPath = None,
+    no_ledger: NoLedger = False,
+    seed: TestSeed = None,
     json: Json = False,
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
-    from privurn.cli.release import _ledger_path
     from privurn.noisy_statistics.calibrating import Budget
     from privurn.noisy_statistics.file import check_new_file, release_statistics
 
@@ -103,6 +126,9 @@ def statistics(
         "categories": categories,
         "grid": grid,
         "bins": bins,
+        "squares": squares,
+        "missing": missing,
+        "nulls": nulls,
     }
     _check_options(model, {name for name, value in named.items() if value})
     mechanism = _mechanism(
@@ -114,19 +140,14 @@ def statistics(
         bounds=bounds or [],
         floor=floor,
         tables={"categories": categories or [], "grids": grid or [], "bins": bins or []},
-        squares=squares,
-        missing=missing,
-        nulls=nulls,
+        squares=squares or "plain",
+        missing=missing or "error",
+        nulls=nulls or "error",
     )
-    entropy = None
-    if seed is not None:
-        from privurn.privacy.entropy import SeededEntropy
-
-        entropy = SeededEntropy(seed)
-    account = _ledger_path(file, ledger, no_ledger)
+    account = payment(file, ledger, no_ledger)
     with stages(quiet=json) as progress:
         progress("Adding up")
-        made = release_statistics(file, mechanism=mechanism, budget=budget, ledger=account, entropy=entropy).save(output)
+        made = release_statistics(file, mechanism=mechanism, budget=budget, ledger=account, entropy=seeded(seed)).save(output)
     _report(made, output, json=json)
 
 
@@ -137,17 +158,20 @@ NEEDED = {
     "bernoulli": {"y"},
     "poisson": {"y", "bounds"},
     "normal": {"y", "bounds"},
+    "logistic": {"y", "x", "bounds"},
 }
 ALLOWED = {
-    "regression": {"y", "x", "bounds"},
-    "dirichlet": {"part", "floor"},
-    "table": {"categories", "grid", "bins"},
-    "bernoulli": {"y"},
-    "poisson": {"y", "bounds"},
-    "normal": {"y", "bounds"},
+    "regression": {"y", "x", "bounds", "squares", "missing"},
+    "dirichlet": {"part", "floor", "missing"},
+    "table": {"categories", "grid", "bins", "nulls"},
+    "bernoulli": {"y", "missing"},
+    "poisson": {"y", "bounds", "missing"},
+    "normal": {"y", "bounds", "squares", "missing"},
+    "logistic": {"y", "x", "bounds", "squares", "missing"},
 }
 WHAT_TO_TYPE = {
     "y": "--y COLUMN",
+    "x": "--x COLUMN, once for each of the covariates",
     "bounds": "--bounds COLUMN=LOW:HIGH, public numbers chosen without looking at the data",
     "part": "--part sleep --part work --part rest",
     "floor": "--floor 0.001, a public number chosen without looking at the data",
@@ -161,7 +185,11 @@ def _check_options(model: str, given: set[str]) -> None:
         raise FormatError(f"the model {model} needs --{absent[0]}.", hint=WHAT_TO_TYPE[absent[0]])
     extra = sorted(given - ALLOWED[model])
     if extra:
-        raise FormatError(f"the model {model} has no --{extra[0]}.", hint=f"It has --{', --'.join(sorted(ALLOWED[model]))}")
+        users = [other for other in MODELS if extra[0] in ALLOWED[other]]
+        raise FormatError(
+            f"the model {model} has no --{extra[0]}: that is for {', '.join(users)}.",
+            hint=f"It has --{', --'.join(sorted(ALLOWED[model]))}",
+        )
 
 
 def _mechanism(
@@ -179,6 +207,7 @@ def _mechanism(
     nulls: str,
 ) -> StatisticMechanism:
     from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+    from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
     from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
     from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
     from privurn.noisy_statistics.table_statistic import TableStatistic
@@ -199,7 +228,8 @@ def _mechanism(
     named = parse_bounds(bounds)
     if model == "normal":
         return NormalStatistic.calibrated(response=column, bounds=named, squares=squares, **policy)  # type: ignore[arg-type]
-    return RegressionStatistic.calibrated(
+    kind = LogisticStatistic if model == "logistic" else RegressionStatistic
+    return kind.calibrated(
         response=column,
         covariates=tuple(x),
         bounds=named,
@@ -245,13 +275,8 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
         print_json({"path": str(output), **made.to_json()})
         return
     target, achieved = certificate["target"], certificate["achieved"]
-    print_text(f"Released {len(public.values):,} noisy sums for the model {public.model}.")
-    if not certificate["private"]:
-        print_text("Seeded, so NOT private: for tests only. Without the seed it would be:")
-    print_text(
-        f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for "
-        f"{certificate['privacy_unit']['unit']}, neighbours: {public.neighbouring};"
-    )
+    print_opening(certificate, f"Released {len(public.values):,} noisy sums for the model {public.model}.")
+    print_text(f"{guarantee_words(certificate)}, neighbours: {public.neighbouring};")
     print_text(
         f"           recomputed from the parameters: epsilon = {achieved['epsilon']:.6g} at delta = {target['delta']:g}."
     )
@@ -267,10 +292,7 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
         print_text(f"Records:   n is secret, {told}.")
     for remark in remarks(made):
         note(f"note: {remark}")
-    if not certificate["private"]:
-        note("warning: seeded: not private. Use it for tests only.")
-    if not certificate["ledger"]["used"]:
-        note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
+    warn(certificate)
     print_text(f"Statistics and certificate: {output}   (check them: privurn verify {output})")
 
 

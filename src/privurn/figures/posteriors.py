@@ -29,7 +29,7 @@ def posterior_picture(found: Posterior, *, kind: Picture = "density", level: flo
     if kind == "density":
         return posterior_densities(found, level=level, naive=naive)
     if kind == "cdf":
-        return cdf_band(found, level=level)
+        return cdf_band(found, level=level, naive=naive)
     if kind == "intervals":
         return posterior_intervals(found, level=level, naive=naive)
     raise FormatError(f"the picture {kind!r} is not known.", hint="density, cdf or intervals")
@@ -43,12 +43,13 @@ def posterior_densities(found: Posterior, *, level: float = 0.95, naive: bool = 
     figure, axes = _panels(_title(found), rows, columns)
     released = found.face_value
     beside = found.naive() if naive else None
+    summaries = {each.name: each for each in found.summary(level=level)}
     for i, name in enumerate(names):
         panel = axes[i]
         _density(panel, found.draws.flat(name), COLOURS[0], "posterior")
         if beside is not None:
             _density(panel, beside.flat(name), COLOURS[1], "naive")
-        each = found.draws.summary([name], level=level)[0]
+        each = summaries[name]
         panel.plot([each.lower, each.upper], [0.0, 0.0], color=COLOURS[0], linewidth=5, solid_capstyle="butt")
         panel.axvline(released[name], color=GREY, linestyle=":", linewidth=1.5, label="released")
         panel.set(xlabel=short(name), yticks=[])
@@ -59,20 +60,26 @@ def posterior_densities(found: Posterior, *, level: float = 0.95, naive: bool = 
     return figure
 
 
-def cdf_band(found: Posterior, *, level: float = 0.95, column: str | None = None) -> "Figure":
-    """Posterior mean of a distribution function with pointwise equal-tailed intervals, and that of the released table."""
+def cdf_band(found: Posterior, *, level: float = 0.95, column: str | None = None, naive: bool = False) -> "Figure":
+    """Posterior mean of a distribution function with pointwise equal-tailed intervals, and that of the released table.
+
+    `naive` adds the band that taking the release for the data would give.
+    """
     name, places = _places(found, column)
     asked = [f"cdf({_written(name)}, {value!r})" for value in places.tolist()]
     curve = found.ask(asked)
-    draws = np.column_stack([curve.draws.flat(each) for each in asked])
-    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
     figure, axes = blank(_title(found), width=7.0)
     stepped = None if _in_bins(found, name) else "post"
-    axes.fill_between(
-        places, low, high, step=stepped, color=COLOURS[0], alpha=0.25, label=f"{level:.0%} of the draws, at each place"
-    )
     style = {"drawstyle": "steps-post"} if stepped else {}
-    axes.plot(places, draws.mean(axis=0), **line(0), **style, label="posterior mean")
+    for i, words, drawn in [(0, "posterior", curve.draws), *([(2, "naive", curve.naive())] if naive else [])]:
+        draws = np.column_stack([drawn.flat(each) for each in asked])
+        draws = draws[~np.isnan(draws).any(axis=1)]  # of a sample without records
+        if not len(draws):
+            raise ModelError("no draw holds a record, so there is no distribution function.", hint="Ask for the population")
+        low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+        band = f"{words}: {level:.0%} of the draws, at each place"
+        axes.fill_between(places, low, high, step=stepped, color=COLOURS[i], alpha=0.25, label=band)
+        axes.plot(places, draws.mean(axis=0), **line(i), **style, label=f"{words} mean")
     released = curve.face_value
     axes.plot(places, [released[each] for each in asked], **line(1), **style, label="released table")
     axes.set(xlabel=short(name), ylabel="share at or below", ylim=(0.0, 1.0))
@@ -82,7 +89,7 @@ def cdf_band(found: Posterior, *, level: float = 0.95, column: str | None = None
 
 def posterior_intervals(found: Posterior, *, level: float = 0.95, naive: bool = False) -> "Figure":
     """Each functional's interval beside the released figure and, on request, the naive interval; one scale for each."""
-    summaries = found.draws.summary(found.names, level=level)[: 2 * MOST_PANELS]
+    summaries = [each for each in found.summary(level=level) if each.name in found.names][: 2 * MOST_PANELS]
     beside = found.naive().summary([each.name for each in summaries], level=level) if naive else ()
     released = found.face_value
     figure, axes = _panels(_title(found), len(summaries), 1, height=0.7)

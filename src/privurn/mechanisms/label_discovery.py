@@ -36,7 +36,7 @@ class LabelDiscovery:
         return Guarantee(epsilon=float(epsilon), delta=float(delta))
 
     def discover(self, counts: CountTable) -> NDArray[np.bool_]:
-        """Which labels of the table may be named. The noise is OpenDP's, from the operating system's randomness."""
+        """Which labels of the table may be named. The noise is OpenDP's, whose generator the operating system seeds."""
         numbered = dict(enumerate(counts.counts.tolist()))
         kept = np.zeros(len(counts.counts), np.bool_)
         kept[list(_measurement(self.scale, self.threshold)(numbered))] = True

@@ -1,12 +1,11 @@
 """The perturbed histogram: every count gets independent noise; publish the noisy counts, or records sampled from them.
 
-The noise is OpenDP's: exact samplers on integers, seeded by the operating system. What follows it (clipping at 0,
-normalising, smoothing, sampling) is post-processing, done in exact integers. Proof: docs/proofs/histograms.md.
+The noise is OpenDP's: exact samplers on integers, from a generator that the operating system seeds. What follows it (clipping
+at 0, normalising, smoothing, sampling) is post-processing, done in exact integers. Proof: docs/proofs/histograms.md.
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.additive_noise import NoiseKind, noisy_integers, simulated_noise
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_scale
@@ -27,9 +27,6 @@ Publish = Literal["records", "counts"]
 
 MOST_CELLS = 5_000_000
 """Every cell gets noise, the empty ones too, at some microseconds each."""
-
-AT_ONCE = 100_000
-"""Cells handed to OpenDP in one call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,15 +128,15 @@ class PerturbedHistogram(Mechanism):
 
     def noisy_counts(self, counts: CountTable) -> NDArray[np.int64]:
         """All counts with noise, in lattice steps (1/1024 for "laplace")."""
-        measurement = _measurement(self.noise, self.scale)
-        exact = counts.dense(self.cells) * STEPS[self.noise]
-        blocks = [measurement(exact[i : i + AT_ONCE].tolist()) for i in range(0, self.cells, AT_ONCE)]
-        return np.concatenate([np.array(block, np.int64) for block in blocks])
+        kind, scale = lattice_noise(self.noise, self.scale)
+        return noisy_integers(counts.dense(self.cells) * STEPS[self.noise], noise=kind, scale=scale)
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[Any]:
         """Floating-point twin for simulation, never for a release: noisy counts, or how often each cell is drawn."""
         steps = STEPS[self.noise]
-        noisy = (counts.dense(self.cells) * steps + _simulated_noise(self.noise, self.scale * steps, self.cells, rng)) / steps
+        kind, scale = lattice_noise(self.noise, self.scale)
+        added = simulated_noise((self.cells,), noise=kind, scale=scale, rng=rng)
+        noisy = (counts.dense(self.cells) * steps + added) / steps
         if self.publish == "counts":
             return noisy
         clipped = np.maximum(noisy, 0.0)
@@ -177,26 +174,9 @@ class PerturbedHistogram(Mechanism):
         )
 
 
-@lru_cache(maxsize=8)
-def _measurement(noise: Noise, scale: float) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    integers = dp.vector_domain(dp.atom_domain(T="i64"))
-    if noise == "discrete-gaussian":
-        return (integers, dp.l2_distance(T="f64")) >> dp.m.then_gaussian(scale=scale)
-    return (integers, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=scale * STEPS[noise])
-
-
-def _simulated_noise(noise: Noise, scale: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    if noise == "discrete-gaussian":
-        reach = int(np.ceil(12.0 * scale)) + 2
-        support = np.arange(-reach, reach + 1)
-        ends = np.cumsum(np.exp(-0.5 * (support / scale) ** 2))
-        drawn: NDArray[np.int64] = support[np.searchsorted(ends, rng.random(size) * ends[-1])]
-        return drawn
-    success = -np.expm1(-1.0 / scale)
-    return rng.geometric(success, size) - rng.geometric(success, size)
+def lattice_noise(noise: Noise, scale: float) -> tuple[NoiseKind, float]:
+    """What is added to the counts in lattice steps: the kind of the noise, and its scale in steps."""
+    return "gaussian" if noise == "discrete-gaussian" else "laplace", scale * STEPS[noise]
 
 
 def calibrate_perturbed_histogram(

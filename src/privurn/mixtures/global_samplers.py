@@ -20,9 +20,9 @@ from privurn.errors import DomainError, ModelError, SamplingError
 from privurn.mixtures.kernels import Kernel
 from privurn.mixtures.mixings import DirichletProcess, Mixing
 from privurn.mixtures.model import EDGE, Observed
-from privurn.mixtures.posterior import MixturePosterior
-from privurn.mixtures.samplers import Keep, MixtureSampler
-from privurn.samplers.run import Arrays, Progress, Schedule, run_chains
+from privurn.mixtures.posterior import MixturePosterior, make_sampler, run_sampler
+from privurn.mixtures.samplers import Keep, MixtureSampler, parts
+from privurn.samplers.run import Arrays, Progress, Schedule
 
 SPREAD = 0.5
 """Added to every released count before chains start from them: no bin is out of reach, and none is negative."""
@@ -214,16 +214,15 @@ def _codes(channel: GlobalChannel, kernel: Kernel, w: NDArray[np.float64]) -> tu
 class GlobalSampler(MixtureSampler):
     """What both samplers share; `released` is the one output. The channel's sum is computed anew at the start of each call."""
 
-    model: GlobalMixtureModel  # type: ignore[assignment]
+    model: GlobalMixtureModel
 
     def _run(self, loop: Callable[..., NDArray[Any]], state: Arrays, *given: Any) -> NDArray[Any]:
         from privurn._kernels.mixtures.dispatch import entry
 
         (statistic, noise), kernel, mixing = self.records
         records = statistic, noise, kernel, mixing
-        parts = (state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
         run: Callable[..., NDArray[Any]] = entry(loop, *records)
-        return run(*records, self.observed.z, *parts, self.model.kernel.n_statistics, *given)
+        return run(*records, self.observed.z, *parts(state), self.model.kernel.n_statistics, *given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,19 +290,11 @@ def fit_global_mixture(
     checkpoint
         File that makes an interrupted run continue bit by bit.
     """
-    if sampler not in SAMPLERS:
-        raise ModelError(f"the sampler {sampler!r} is not known.", hint=", ".join(SAMPLERS))
+    if not isinstance(model, GlobalMixtureModel):
+        raise ModelError(
+            "one output for all records needs a model of it.", hint="GlobalMixtureModel; fit_mixture is for an output a record"
+        )
+    chosen = make_sampler(SAMPLERS, sampler, model=model, released=output, keep=keep)
     if schedule is None:
         schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
-    chosen = SAMPLERS[sampler](model=model, released=output, keep=Keep() if keep is None else keep)
-    found = run_chains(
-        chosen,
-        schedule=schedule,
-        threads=threads,
-        checkpoint=checkpoint,
-        progress=progress,
-        dims=chosen.dims(),
-        coords=chosen.coords(),
-        attributes={"kernel": model.kernel.name, "mixing": model.mixing.name, "records": model.n},
-    )
-    return MixturePosterior(model=model, draws=found)  # type: ignore[arg-type]
+    return run_sampler(chosen, schedule=schedule, threads=threads, checkpoint=checkpoint, progress=progress)

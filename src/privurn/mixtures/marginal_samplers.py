@@ -6,12 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privurn.errors import ModelError
-from privurn.mixtures.samplers import MixtureSampler
-from privurn.samplers.run import Arrays
-
-
-def _state(state: Arrays) -> tuple[Any, ...]:
-    return tuple(state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
+from privurn.mixtures.samplers import MixtureSampler, parts
+from privurn.samplers.run import Arrays, whole_number
 
 
 def is_conjugate(channel: Any, kernel: Any) -> bool:
@@ -34,8 +30,7 @@ class Neal8(MixtureSampler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.auxiliary_atoms, bool) or self.auxiliary_atoms < 1:
-            raise ModelError("Neal 8 needs at least one auxiliary atom.", hint="For example auxiliary_atoms=3")
+        whole_number("auxiliary_atoms", self.auxiliary_atoms, least=1, example=3)
         if not self.has_marginal():
             raise ModelError("this channel and kernel have no marginal density in closed form.", hint='sampler="neal5"')
 
@@ -48,7 +43,7 @@ class Neal8(MixtureSampler):
         from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.neal8 import run_neal8
 
-        c, y, atoms, strength, tuning = _state(state)
+        c, y, atoms, strength, tuning = parts(state)
         sizes = self.model.kernel.n_statistics, sweeps, thin, warming
         return entry(run_neal8, *self.records)(
             *self.records, self.observed.z, c, y, self.auxiliary_atoms, atoms, strength, tuning, *sizes, keep, rng
@@ -78,7 +73,7 @@ class Neal2(_Conjugate):
         from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.neal2 import run_neal2
 
-        c, y, atoms, strength, _ = _state(state)
+        c, y, atoms, strength, _ = parts(state)
         run = entry(run_neal2, *self.records)
         return run(*self.records, self.observed.z, c, y, atoms, strength, sweeps, thin, keep, rng)
 
@@ -96,8 +91,8 @@ class Neal3(_Conjugate):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split_merge < 0 or self.scans < 0:
-            raise ModelError("split_merge and scans cannot be negative.", hint="For example split_merge=2, scans=3")
+        whole_number("split_merge", self.split_merge, least=0, example=2)
+        whole_number("scans", self.scans, least=0, example=3)
 
     def settings(self) -> tuple[Any, ...]:
         """Split-merge moves."""
@@ -108,7 +103,7 @@ class Neal3(_Conjugate):
         from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.neal3 import run_neal3
 
-        c, y, atoms, strength, _ = _state(state)
+        c, y, atoms, strength, _ = parts(state)
         run = entry(run_neal3, *self.records)
         moves = self.split_merge, self.scans
         return run(*self.records, self.observed.z, c, y, atoms, strength, *moves, sweeps, thin, keep, rng)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,25 @@ class OwnChannel:
 
     record: tuple[Any, ...]
     start: tuple[float, ...]
+
+
+class Mixture(Protocol):
+    """What samplers and results ask of a model, with one output for each record or one for all of them."""
+
+    @property
+    def channel(self) -> Any:
+        """Where the released values come from."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """Law of a value within its cluster."""
+
+    @property
+    def mixing(self) -> Mixing:
+        """Law of the mixing measure."""
+
+    def observe(self, released: ArrayLike, /) -> "Observed":
+        """The released values as compiled loops take them, checked."""
 
 
 ColumnChannel = LocalChannel | TableChannel | OwnChannel

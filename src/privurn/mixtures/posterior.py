@@ -1,7 +1,7 @@
 """From released values to the posterior of the confidential population: the main call, and what it gives."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels import GaussianChannel, LaplaceChannel
-from privurn.draws import Draws
+from privurn.draws import Draws, check_level
 from privurn.errors import ModelError
 from privurn.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.mixtures.mixings import DirichletProcess
-from privurn.mixtures.model import MixtureModel
+from privurn.mixtures.model import Mixture, MixtureModel
+from privurn.mixtures.prior import grid_points, measure_densities
 from privurn.mixtures.samplers import Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.samplers.run import Progress, Schedule, run_chains
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
 NARROW, FEW = 25.0, 5000
-"""From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured."""
+"""From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured, and
+on other data the best sampler gave at most 1.7 times as much (`benchmarks.mixture_samplers`)."""
 
-SAMPLERS: Mapping[str, Callable[..., MixtureSampler]] = {
+SAMPLERS: Mapping[str, type[MixtureSampler]] = {
     "neal5": Neal5,
     "slice": SliceSampler,
     "neal8": Neal8,
@@ -50,7 +52,7 @@ class DensityEstimate:
 class MixturePosterior:
     """Draws from the posterior of a mixture, and what follows from them. Holds nothing but what was released or drawn."""
 
-    model: MixtureModel
+    model: Mixture
     draws: Draws
 
     @property
@@ -60,28 +62,18 @@ class MixturePosterior:
 
     def densities(self, grid: ArrayLike) -> NDArray[np.float64]:
         """Density of every draw's mixing measure at the grid: (draws of all chains, grid)."""
-        from privurn._kernels.mixtures.clusters import update_densities
-        from privurn._kernels.mixtures.dispatch import entry
-
-        kernel = self.model.kernel
-        points = np.asarray(grid, np.float64)
-        if points.ndim != 1 or points.size == 0 or not np.isfinite(points).all():
-            raise ModelError("a grid is a list of finite numbers.", hint="np.linspace(lower, upper, 200)")
+        kernel, points = self.model.kernel, grid_points(grid)
         if "density" in self.draws and np.array_equal(points, np.asarray(self.draws.coords["grid"])):
             return self.draws.flat("density")
         if kernel.categorical:
             raise ModelError("a density on a grid is for kernels on numbers.")
         if "atoms" not in self.draws:
             raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=32), or the density_grid that was asked for")
-        weights, atoms = self.draws.flat("weights"), self.draws.flat("atoms")
-        out, record = np.empty((len(weights), points.size)), kernel.record()
-        entry(update_densities, record)(out, record, weights, atoms, kernel.width, points)
-        return out
+        return measure_densities(kernel, self.draws.flat("weights"), self.draws.flat("atoms"), points)
 
     def density(self, grid: ArrayLike, *, level: float = 0.95) -> DensityEstimate:
         """Posterior mean and pointwise band of the density of the confidential values."""
-        if not 0.0 < level < 1.0:
-            raise ModelError("the level of a band must be between 0 and 1.", hint="For example level=0.95")
+        check_level(level, of="a band")
         drawn = self.densities(grid)
         lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
         points = np.asarray(grid, np.float64)
@@ -128,7 +120,7 @@ def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> t
     """The sampler that `sampler="auto"` takes, and why.
 
     Neal 5 proposes values from the kernel alone: the wider the noise, the more of them are accepted. The slice sampler draws
-    them from their exact law where it is known, and wins under little noise (`python -m benchmarks.mixtures grid`).
+    them from their exact law where it is known, and wins under little noise (`python -m benchmarks.mixture_samplers`).
     """
     channel = model.channel
     if isinstance(channel, (LaplaceChannel, GaussianChannel)) and isinstance(model.mixing, DirichletProcess):
@@ -174,34 +166,38 @@ def fit_mixture(
     checkpoint
         File that makes an interrupted run continue bit by bit.
     """
-    keep = Keep() if keep is None else keep
+    if not isinstance(model, MixtureModel):
+        raise ModelError(
+            "a mixture needs a model.", hint="MixtureModel; GlobalMixtureModel and fit_global_mixture for one output for all"
+        )
     if schedule is None:
         schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
     reason = "it was asked for"
     if sampler == "auto":
         if options:
             raise ModelError("options of a sampler need its name.", hint='For example sampler="neal5", values=5')
-        chosen, reason = choose_sampler(model, released, keep=keep)
-    elif sampler in SAMPLERS:
-        try:
-            chosen = SAMPLERS[sampler](model=model, released=released, keep=keep, **options)
-        except TypeError:
-            raise ModelError(f"{sampler} has no such option: {', '.join(options)}.") from None
+        chosen, reason = choose_sampler(model, released, keep=Keep() if keep is None else keep)
     else:
-        raise ModelError(f"the sampler {sampler!r} is not known.", hint=f"auto, {', '.join(SAMPLERS)}")
-    found = run_chains(
-        chosen,
-        schedule=schedule,
-        threads=threads,
-        checkpoint=checkpoint,
-        progress=progress,
-        dims=chosen.dims(),
-        coords=chosen.coords(),
-        attributes={
-            "chosen_because": reason,
-            "kernel": model.kernel.name,
-            "mixing": model.mixing.name,
-            "records": chosen.observed.n,
-        },
-    )
+        chosen = make_sampler(SAMPLERS, sampler, model=model, released=released, keep=keep, **options)
+    how = {"schedule": schedule, "threads": threads, "checkpoint": checkpoint, "progress": progress}
+    return run_sampler(chosen, **how, stated={"chosen_because": reason})
+
+
+def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: Keep | None, **given: Any) -> MixtureSampler:
+    """A sampler by its name, with the options that it has."""
+    make = known.get(name) if isinstance(name, str) else None
+    if make is None:
+        raise ModelError(f"the sampler {name!r} is not known.", hint=f"{', '.join(known)}; or leave it out")
+    others = set(given) - {field.name for field in fields(make)}
+    if others:
+        raise ModelError(f"{name} has no such option: {', '.join(sorted(others))}.", hint="Leave it out")
+    return make(keep=Keep() if keep is None else keep, **given)
+
+
+def run_sampler(sampler: MixtureSampler, *, stated: Mapping[str, Any] | None = None, **how: Any) -> MixturePosterior:
+    """Chains of a sampler as the posterior of its model; `how` goes to `run_chains`, `stated` to the draws' attributes."""
+    model = sampler.model
+    attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
+    stated = {**(stated or {}), **attributes}
+    found = run_chains(sampler, **how, dims=sampler.dims(), coords=sampler.coords(), attributes=stated)
     return MixturePosterior(model=model, draws=found)

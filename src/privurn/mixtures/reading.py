@@ -17,10 +17,10 @@ from privurn.channels import (
     GaussianChannel,
     GlobalChannel,
     NoisyStatisticChannel,
-    RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
 from privurn.channels.from_certificate import channel_of
+from privurn.channels.randomised_responses import RESPONSES, RandomisedResponsesChannel
 from privurn.channels.statistics import HistogramStatistic
 from privurn.domain import Categories, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, FormatError, ModelError
@@ -33,7 +33,8 @@ from privurn.posteriors.released import SEEDED, observe
 from privurn.privacy.certificate import Certificate
 from privurn.releasing import Release
 from privurn.tables import open_table
-from privurn.tables.columns import read_codes, read_numbers
+from privurn.tables.columns import read_numbers
+from privurn.tables.rows import read_cells
 from privurn.verification import check_certificate, verify
 
 KernelName = Literal["auto", "gaussian", "beta", "categorical", "total-gaussian"]
@@ -50,7 +51,8 @@ MOST_CATEGORIES = 10_000
 class Privatised:
     """What was released, one entry for each record (or one output for all of them), and the channel behind it.
 
-    `labels` are the categories that codes stand for. `private` is False for seeded releases, which promise nothing to anyone
+    `labels` are the categories that codes stand for, those of several columns one after the other as column=category, and
+    `domain` is where they were listed. `private` is False for seeded releases, which promise nothing to anyone
     but can be analysed like any other.
     """
 
@@ -58,6 +60,7 @@ class Privatised:
     channel: Channel
     column: str
     labels: tuple[str, ...] = ()
+    domain: JointDomain | None = None
     private: bool = True
 
     @property
@@ -82,7 +85,10 @@ def read_privatised(source: str | Path | Release) -> Privatised:
         folder, certificate = _locate(Path(source))
         data, reasons = str(folder / str(_output(certificate))), list(verify(folder).reasons)
     else:
-        raise FormatError(f"a {type(source).__name__} is nothing privatised.", hint="Give a folder that privurn privatise made")
+        raise FormatError(
+            f"an object of type {type(source).__name__} is nothing privatised.",
+            hint="Give a folder that privurn privatise made",
+        )
     left = [reason for reason in reasons if reason != SEEDED]
     if left:
         raise CertificateError(
@@ -95,10 +101,11 @@ def read_privatised(source: str | Path | Release) -> Privatised:
         return _read_global(source, certificate, channel, private=private)
     columns = [str(each) for each in certificate["columns"]]
     with open_table(data) as table:
-        if isinstance(channel, RandomisedResponseChannel):
-            domain = _categories(certificate)
-            codes = read_codes(table, columns[0], domain)
-            return Privatised(released=codes, channel=channel, column=columns[0], labels=_labels(domain), private=private)
+        if isinstance(channel, RESPONSES):
+            domain, labels = _categories(certificate)
+            codes = read_cells(table, domain)
+            rows = channel.rows(codes) if isinstance(channel, RandomisedResponsesChannel) else codes
+            return Privatised(released=rows, channel=channel, column=columns[0], labels=labels, domain=domain, private=private)
         numbers = [read_numbers(table, name) for name in columns]
     released = numbers[0] if len(numbers) == 1 else np.stack(numbers, axis=1)
     if not np.isfinite(released).all():
@@ -125,6 +132,8 @@ def default_model(
         if not clamped:
             raise ModelError("only Laplace and Gaussian noise on each record can be modelled without clamping.")
         return GlobalMixtureModel(channel=channel, kernel=made, mixing=mixing)
+    if isinstance(channel, RandomisedResponsesChannel):
+        return MixtureModel(channel=channel.responses, kernel=made, mixing=mixing, clamped=clamped)
     unclamped = not clamped or isinstance(made, TotalGaussianKernel)
     return MixtureModel(channel=channel, kernel=made, mixing=mixing, clamped=not unclamped)  # type: ignore[arg-type]
 
@@ -139,7 +148,7 @@ def public_bounds(channel: Channel) -> tuple[float, float]:
 def _kernel(channel: Channel, name: str) -> Kernel:
     if name not in KERNELS:
         raise ModelError(f"the kernel {name!r} is not known.", hint=", ".join(KERNELS))
-    response = isinstance(channel, RandomisedResponseChannel)
+    response = isinstance(channel, RESPONSES)
     if name == "auto":
         name = "categorical" if response else "gaussian"
     if response and name != "categorical":
@@ -152,7 +161,7 @@ def _kernel(channel: Channel, name: str) -> Kernel:
                 "a categorical kernel is for randomised response, or for whole numbers with a lower bound of 0.",
                 hint="--kernel gaussian",
             )
-        return CategoricalKernel(categories=(int(upper) + 1,))
+        return CategoricalKernel(categories=getattr(channel, "sizes", (int(upper) + 1,)))
     if name == "beta":
         if (lower, upper) != (0.0, 1.0):
             raise ModelError("the beta kernel is for values between 0 and 1.", hint="--kernel gaussian takes any bounds")
@@ -191,12 +200,18 @@ def _output(certificate: Certificate) -> str:
     return name
 
 
-def _categories(certificate: Certificate) -> Categories:
+def _categories(certificate: Certificate) -> tuple[JointDomain, tuple[str, ...]]:
+    """Columns of categories, and how the categories are called."""
     domain = domain_from_json(certificate["domain"])
-    found = next(iter(domain.columns.values())) if isinstance(domain, JointDomain) and len(domain.columns) == 1 else None
-    if not isinstance(found, Categories):
+    if not isinstance(domain, JointDomain):
         raise CertificateError("the certificate lists no categories.")
-    return found
+    labels: list[str] = []
+    for name, column in domain.columns.items():
+        if not isinstance(column, Categories):
+            raise CertificateError("the certificate lists no categories.")
+        before = f"{name}=" if len(domain.columns) > 1 else ""
+        labels += [before + label for label in _labels(column)]
+    return domain, tuple(labels)
 
 
 def _labels(domain: Categories) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What follows from a mixture's posterior: the population in figures, synthetic records, clusters, and how much was learned."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
@@ -17,6 +17,8 @@ from privurn.mixtures import clustering
 from privurn.mixtures.clustering import CoClustering, Loss, PointClustering
 from privurn.mixtures.mixings import GammaPrior
 from privurn.mixtures.posterior import MixturePosterior
+from privurn.mixtures.prior import PRIOR_ATOMS, base_atoms, grid_points, measure_densities, prior_measures
+from privurn.samplers.run import whole_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +34,10 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 SMALL_DISTANCE, LARGE_SPREAD = 0.2, 0.8
 """A release says little where the posterior mean is closer to the prior's than this, and drawn densities are still so wide."""
 
-PRIOR_ATOMS, PRIOR_MEASURES = 20_000, 400
-MOST_STICKS = 256
-LEAST_STICK = 1e-3
+BATCHES, ERRORS = 4, 2.0
+"""Stretches of a chain whose means give standard errors; so many of these are allowed for."""
+
+PRIOR_MEASURES = 400
 MOST_CELLS = 10_000
 """Joint categories whose probabilities are looked at."""
 
@@ -45,24 +48,30 @@ class Informativeness:
 
     `distance`: Hellinger distance, 0 to 1, between the prior and the posterior mean density. `spread`: mean Hellinger distance
     of drawn densities from their mean, as a share of what it is under the prior; 1 where nothing was learned. Both are needed:
-    where the prior mean happens to be right, data leave it alone but make the draws agree.
+    where the prior mean happens to be right, data leave it alone but make the draws agree. Chains are finite: both are known up
+    to a standard error, and by the triangle inequality the true distance is at least `distance` less its error.
     """
 
     distance: float
     spread: float
+    distance_error: float
+    spread_error: float
 
     @property
     def informative(self) -> bool:
-        """Whether the posterior is told from the prior."""
-        return self.distance >= SMALL_DISTANCE or self.spread <= LARGE_SPREAD
+        """Whether the posterior is told from the prior, by more than the chains' own error."""
+        least_distance, most_spread = self.distance - ERRORS * self.distance_error, self.spread + ERRORS * self.spread_error
+        return least_distance >= SMALL_DISTANCE or most_spread <= LARGE_SPREAD
 
     def problems(self) -> tuple[str, ...]:
         """A warning, where there is one."""
         if self.informative:
             return ()
+        longer = self.distance >= SMALL_DISTANCE or self.spread <= LARGE_SPREAD
         return (
-            f"the release says little: the posterior is nearly the prior (Hellinger distance {self.distance:.2f}, drawn "
-            f"densities {self.spread:.0%} as wide as before); more records or a larger epsilon would show more.",
+            f"the release says little: the posterior is not told from the prior (Hellinger distance {self.distance:.2f} with "
+            f"standard error {self.distance_error:.2f}, drawn densities {self.spread:.0%} as wide as before); more records or "
+            f"a larger epsilon would show more{', and longer chains might' if longer else ''}.",
         )
 
 
@@ -105,7 +114,8 @@ def population(posterior: MixturePosterior, *, levels: Sequence[float] = LEVELS,
             coords={"category": [str(name) for name in names]},
             attributes=draws.attributes,
         )
-    if any(not 0.0 < level < 1.0 for level in levels):
+    listed = isinstance(levels, Iterable) and not isinstance(levels, str)
+    if not listed or any(not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0) for level in levels):
         raise ModelError("quantiles have levels between 0 and 1.", hint="For example levels=[0.5]")
     grid = default_grid(posterior)
     drawn = posterior.densities(grid)
@@ -144,8 +154,7 @@ def predict(
     """
     from privurn._kernels.mixtures.kernels import update_derived, update_value
 
-    if isinstance(n, bool) or int(n) != n or n < 1:
-        raise ModelError("the number of synthetic records must be a whole number, at least 1.", hint="For example n=1000")
+    n = whole_number("n", n, least=1, example=1000)
     weights, kept = _measures(posterior)
     kernel = posterior.model.kernel
     rng, record = np.random.default_rng(seed), kernel.record()
@@ -181,66 +190,42 @@ def point_clustering(posterior: MixturePosterior, *, loss: Loss = "variation-of-
 def informativeness(posterior: MixturePosterior, *, grid: ArrayLike | None = None, seed: int = 0) -> Informativeness:
     """How much was learned about the density, against the prior; `grid` are middles of equal cells, the bounds' by default.
 
-    Mass beyond the grid counts as one more cell. For categories the cells are the joint categories.
+    Mass beyond the grid counts as one more cell. For categories the cells are the joint categories. Errors are from the means
+    of BATCHES stretches of every chain: how far they lie apart is how far the mean of all lies from that of endless chains.
     """
-    if posterior.model.kernel.categorical:
-        kept = joint_shares(posterior.model.kernel, *_measures(posterior))
-        weights, atoms = prior_measures(posterior.model, draws=PRIOR_MEASURES, seed=seed)
-        before = joint_shares(posterior.model.kernel, weights, atoms)
+    kernel = posterior.model.kernel
+    base = base_atoms(kernel, PRIOR_ATOMS, seed=seed)[:, None, :]
+    measures = (np.ones((PRIOR_ATOMS, 1)), base), prior_measures(posterior.model, draws=PRIOR_MEASURES, seed=seed)
+    if kernel.categorical:
+        kept = joint_shares(kernel, *_measures(posterior))
+        alone, before = (joint_shares(kernel, *each) for each in measures)
     else:
-        points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
-        if points.ndim != 1 or len(points) < 2:
-            raise ModelError("a grid needs at least two points.", hint="np.linspace(lower, upper, 200)")
+        points = default_grid(posterior) if grid is None else grid_points(grid, least=2)
         step = float(points[-1] - points[0]) / (len(points) - 1)
         kept = _masses(posterior.densities(points), step)
-        weights, atoms = prior_measures(posterior.model, draws=PRIOR_MEASURES, seed=seed)
-        before = _masses(_densities(posterior.model.kernel, weights, atoms, points), step)
-    centre = _masses_of_base(posterior, grid, seed)
-    distance = float(hellinger(kept.mean(axis=0), centre))
-    wide = float(np.mean(hellinger(before, centre)))
-    return Informativeness(distance=distance, spread=float(np.mean(hellinger(kept, kept.mean(axis=0)))) / max(wide, 1e-12))
+        alone, before = (_masses(measure_densities(kernel, *each, points), step) for each in measures)
+    centre, mean = alone.mean(axis=0), kept.mean(axis=0)
+    apart = hellinger(kept, mean) / max(float(np.mean(hellinger(before, centre))), 1e-12)
+    chains = np.split(np.arange(len(kept)), posterior.draws.n_chains)
+    batches = [batch for chain in chains for batch in np.array_split(chain, min(BATCHES, len(chain)))]
+    distance_error = spread_error = 1.0  # of one draw nothing is known
+    if len(batches) > 1:
+        squares = [float(hellinger(kept[batch].mean(axis=0), mean)) ** 2 for batch in batches]
+        distance_error = math.sqrt(np.mean(squares) / (len(batches) - 1))
+        spread_error = float(np.std([apart[batch].mean() for batch in batches], ddof=1)) / math.sqrt(len(batches))
+    return Informativeness(
+        distance=float(hellinger(mean, centre)),
+        spread=float(apart.mean()),
+        distance_error=distance_error,
+        spread_error=spread_error,
+    )
 
 
 def prior_density(model: Any, grid: ArrayLike, *, seed: int = 0, atoms: int = PRIOR_ATOMS) -> Floats:
     """Mean density under the prior at the grid: the kernel averaged over that many atoms of the base measure."""
-    points = np.asarray(grid, np.float64)
+    points = grid_points(grid)
     drawn = base_atoms(model.kernel, atoms, seed=seed)[:, None, :]
-    return np.asarray(_densities(model.kernel, np.ones((atoms, 1)), drawn, points).mean(axis=0))
-
-
-def base_atoms(kernel: Any, atoms: int, *, seed: int = 0) -> Floats:
-    """Parameters of so many draws from the base measure."""
-    from privurn._kernels.mixtures.clusters import first_atoms
-    from privurn._kernels.mixtures.dispatch import entry
-
-    columns, record = kernel.columns(), kernel.record()
-    nobody = np.empty((0, columns), np.int64) if columns else np.empty(0)
-    # Clusters without members: what a sampler starts from, with nothing to move it away from the base measure
-    run = entry(first_atoms, record)
-    sizes = 1, atoms, kernel.width, kernel.n_statistics
-    drawn = run(record, np.empty(0, np.int64), nobody, *sizes, np.zeros(2), np.random.default_rng(seed))
-    return np.asarray(drawn[:, : len(kernel.parameter_names)])
-
-
-def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Floats]:
-    """Mixing measures from the prior by breaking sticks: weights (draws, atoms), parameters (draws, atoms, parameter)."""
-    from privurn._kernels.mixtures.mixings import stick
-
-    rng, mixing = np.random.default_rng([seed, 1]), model.mixing.record()
-    strength = model.mixing.strength
-    weights = np.zeros((draws, MOST_STICKS))
-    for each in weights:
-        s = rng.gamma(strength.shape) / strength.rate if isinstance(strength, GammaPrior) else float(strength)
-        rest = 1.0
-        for piece in range(MOST_STICKS):
-            share = 1.0 if rest < LEAST_STICK or piece == MOST_STICKS - 1 else stick(mixing, s, 0, piece + 1, rng)
-            each[piece] = rest * share
-            rest -= each[piece]
-            if share == 1.0:
-                break
-    used = int(np.count_nonzero(weights, axis=1).max())
-    parameters = base_atoms(model.kernel, draws * used, seed=seed + 1)
-    return weights[:, :used].copy(), parameters.reshape(draws, used, -1)
+    return np.asarray(measure_densities(model.kernel, np.ones((atoms, 1)), drawn, points).mean(axis=0))
 
 
 def hellinger(p: Floats, q: Floats) -> Floats:
@@ -278,7 +263,7 @@ def plot(
     pictures = import_module("privurn.figures.chains")  # a layer above: by name, on request
     figure: Figure
     if kind == "density":
-        points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
+        points = default_grid(posterior) if grid is None else grid_points(grid)
         found = posterior.density(points, level=level)
         beside = {"prior mean": prior_density(posterior.model, points), **(others or {})}
         figure = pictures.density_picture(
@@ -312,31 +297,9 @@ def _allocations(posterior: MixturePosterior) -> NDArray[np.int64]:
     return posterior.draws.flat("allocations")
 
 
-def _densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:
-    from privurn._kernels.mixtures.clusters import update_densities
-    from privurn._kernels.mixtures.dispatch import entry
-
-    out, record = np.empty((len(weights), len(points))), kernel.record()
-    weights, atoms = np.ascontiguousarray(weights), np.ascontiguousarray(atoms)
-    entry(update_densities, record)(out, record, weights, atoms, kernel.width, points)
-    return out
-
-
 def _masses(densities: Floats, step: float) -> Floats:
     """Masses of equal cells and, last, of what lies beyond them."""
     cells = np.where(np.isfinite(densities), densities, 0.0) * step
     inside = cells.sum(axis=-1, keepdims=True)
     cells = cells / np.maximum(inside, 1.0)  # a spike narrower than a cell can seem to hold more than all
     return np.concatenate([cells, np.maximum(0.0, 1.0 - inside)], axis=-1)
-
-
-def _masses_of_base(posterior: MixturePosterior, grid: ArrayLike | None, seed: int) -> Floats:
-    """Prior mean masses of the cells that `informativeness` uses."""
-    kernel = posterior.model.kernel
-    drawn = base_atoms(kernel, PRIOR_ATOMS, seed=seed)[:, None, :]
-    alone = np.ones((PRIOR_ATOMS, 1))
-    if kernel.categorical:
-        return np.asarray(joint_shares(kernel, alone, drawn).mean(axis=0))
-    points = default_grid(posterior) if grid is None else np.asarray(grid, np.float64)
-    step = float(points[-1] - points[0]) / (len(points) - 1)
-    return np.asarray(_masses(_densities(kernel, alone, drawn, points), step).mean(axis=0))

@@ -10,14 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError, SamplingError
-from privurn.mixtures.model import MixtureModel, Observed
-from privurn.samplers.run import Arrays
+from privurn.mixtures.model import Mixture, Observed
+from privurn.mixtures.prior import grid_points
+from privurn.samplers.run import Arrays, whole_number
 
 FIRST_CLUSTERS = 8
 """Chains start with one to so many clusters."""
 
 LARGEST_DISCOUNT = 0.3
 """Of Pitman-Yor processes that the slice sampler takes: above 0.38 its cost has no mean."""
+
+MOST_KEPT = 10_000
+"""Atoms of a draw that can be kept."""
+
+
+def parts(state: Arrays) -> tuple[NDArray[Any], ...]:
+    """Allocations, latent values, atoms, strength and tuning."""
+    return tuple(state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +43,10 @@ class Keep:
     density_grid: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.atoms, bool) or int(self.atoms) != self.atoms or not 0 <= self.atoms <= 10_000:
-            raise ModelError("atoms must be a whole number from 0 to 10,000.", hint="For example Keep(atoms=32)")
+        if whole_number("atoms", self.atoms, least=0, example=32) > MOST_KEPT:
+            raise ModelError(f"at most {MOST_KEPT:,} atoms can be kept of a draw.", hint="For example Keep(atoms=32)")
         if self.density_grid is not None:
-            object.__setattr__(self, "density_grid", tuple(float(x) for x in self.density_grid))
-            if not self.density_grid or not np.isfinite(self.density_grid).all():
-                raise ModelError("a density grid needs at least one point, all finite.")
+            object.__setattr__(self, "density_grid", tuple(grid_points(self.density_grid).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +56,15 @@ class MixtureSampler(ABC):
     State: allocations (n,), latent (m n, ...), atoms (clusters, width), strength (1,), tuning (2,).
     """
 
-    model: MixtureModel
+    model: Mixture
     released: ArrayLike = field(repr=False)
     keep: Keep = field(default_factory=Keep)
     name: ClassVar[str]
     monitored: ClassVar[tuple[str, ...]] = ("n_clusters",)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.keep, Keep):
+            raise ModelError("what is kept of a draw is stated by a Keep.", hint="keep=Keep(atoms=32)")
         if self.keep.density_grid is not None and self.model.kernel.categorical:
             raise ModelError("a density grid is for kernels on numbers.")
         object.__setattr__(self, "_observed", self.model.observe(self.released))
@@ -171,8 +180,7 @@ class Neal5(MixtureSampler):
     name: ClassVar[str] = "neal5"
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, bool) or int(self.values) != self.values or self.values < 1:
-            raise ModelError("there must be at least one auxiliary value for each record.", hint="For example values=1")
+        whole_number("values", self.values, least=1, example=1)
         super().__post_init__()
 
     @property
@@ -189,7 +197,7 @@ class Neal5(MixtureSampler):
         from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.neal5 import run_neal5
 
-        c, y, atoms, strength, tuning = (state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
+        c, y, atoms, strength, tuning = parts(state)
         records = self.records
         sizes = self.model.kernel.n_statistics, sweeps, thin, warming
         return entry(run_neal5, *records)(
@@ -227,7 +235,7 @@ class SliceSampler(MixtureSampler):
         from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.slices import GivenLatent, GivenReleased, run_slices
 
-        c, y, atoms, strength, tuning = (state[name] for name in ("allocations", "latent", "atoms", "strength", "tuning"))
+        c, y, atoms, strength, tuning = parts(state)
         weighing = GivenReleased() if self.marginal else GivenLatent()
         records = (weighing, *self.records)
         sizes = self.model.kernel.n_statistics, sweeps, thin, warming

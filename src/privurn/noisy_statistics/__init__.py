@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import Fit as Fit
     from privurn.noisy_statistics.fit import NotMixed as NotMixed
     from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
+    from privurn.noisy_statistics.fit import fit_logistic as fit_logistic
     from privurn.noisy_statistics.fit import fit_mean as fit_mean
     from privurn.noisy_statistics.fit import fit_regression as fit_regression
+    from privurn.noisy_statistics.logistic_model import LogisticPrior as LogisticPrior
+    from privurn.noisy_statistics.logistic_statistic import LogisticStatistic as LogisticStatistic
     from privurn.noisy_statistics.mcem import maximise as maximise
     from privurn.noisy_statistics.model import PythonModel as PythonModel
     from privurn.noisy_statistics.noise_law import NoiseLaw as NoiseLaw
@@ -44,6 +47,8 @@ _HOME = {
     "release_statistics": "file",
     "verify_statistics": "file",
     "NoiseLaw": "noise_law",
+    "LogisticPrior": "logistic_model",
+    "LogisticStatistic": "logistic_statistic",
     "NormalStatistic": "regression_statistic",
     "RegressionStatistic": "regression_statistic",
     "SizePrior": "size",
@@ -55,6 +60,7 @@ _HOME = {
     "Fit": "fit",
     "NotMixed": "fit",
     "fit_dirichlet": "fit",
+    "fit_logistic": "fit",
     "fit_mean": "fit",
     "fit_regression": "fit",
     "maximise": "mcem",

@@ -1,7 +1,6 @@
 """Noisy sums of the logarithms of compositions: the sufficient statistic of the Dirichlet law."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.noisy_statistics.calibrating import Budget, with_least_noise
 from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism, add_units
+from privurn.noisy_statistics.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 
@@ -103,15 +102,7 @@ class DirichletStatistic(StatisticMechanism):
 
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Logarithms are added by batches."""
-        n = 0
-
-        def batches() -> Iterator[NDArray[np.int64]]:
-            nonlocal n
-            for records in numeric_batches(source, self.columns, missing=self.missing):
-                n += len(records)
-                yield self.record_units(records)
-
-        return add_units(batches()) or [0] * len(self.parts), n
+        return summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
 
     def own_parameters(self) -> dict[str, Any]:
         """Parts and floor."""

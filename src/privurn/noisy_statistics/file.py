@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from privurn.certifying import PACKAGES, assumptions, privacy_unit
+from privurn.certifying import PACKAGES, assumptions, is_private_source, privacy_unit, source_of_randomness
 from privurn.errors import CertificateError, FormatError, ModelError, PrivurnError
 from privurn.noisy_statistics.calibrating import Budget
 from privurn.noisy_statistics.registry import statistic_from_parameters
@@ -133,7 +133,7 @@ def _certify(statistics: NoisyStatistics, *, promise: Guarantee, entropy: Entrop
             "achieved": achieved(mechanism.profile, target=target),
             "profile": profile_points(mechanism.profile, also=promise.epsilon),
             "assumptions": assumptions(promise),
-            "randomness": entropy.description,
+            "randomness": source_of_randomness(entropy, noise=True),
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "output": {"rows": len(statistics.values), "sha256": _hash(plain(statistics))},
@@ -180,7 +180,7 @@ def verify_statistics(path: str | Path) -> Verification:
         released, reasons = _parsed(Path(path))
         reasons = [*reasons, *_check_guarantee(released)]
     except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        detail = error.message if isinstance(error, PrivurnError) else type(error).__name__
+        detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         return Verification(False, (f"the guarantee cannot be recomputed: {detail}",))
     return Verification(not reasons, tuple(reasons))
 
@@ -242,7 +242,7 @@ def _check_guarantee(released: ReleasedStatistics) -> list[str]:
     points = profile_points(profile, also=target.epsilon)
     stated = {
         "the release was made with seeded randomness: not private": certificate["private"] is True,
-        "the source of randomness is not the private one": certificate["randomness"] == SystemEntropy.description,
+        "the source of randomness is not the private one": is_private_source(certificate["randomness"], noise=True),
         "the neighbouring relation is not the mechanism's": target.neighbouring == mechanism.neighbouring,
         "the privacy unit is not the mechanism's": target.contributions == mechanism.contributions,
         "the privacy unit or the assumptions are not those of the guarantee": (

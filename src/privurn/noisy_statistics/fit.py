@@ -13,6 +13,7 @@ from privurn.draws import Draws
 from privurn.errors import ModelError
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
 from privurn.noisy_statistics.latent_chain import LatentChain, Moves
+from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
 from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
 from privurn.noisy_statistics.model import Model
 from privurn.noisy_statistics.observed import Observed
@@ -114,6 +115,14 @@ def fit_regression(
 ) -> Fit:
     """Linear regression (or a normal mean) from released moments; `how` is passed to `fit`."""
     model = RegressionModel.from_statistics(statistics, prior=prior)
+    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
+
+
+def fit_logistic(
+    statistics: "NoisyStatistics", *, prior: LogisticPrior | None = None, size_prior: SizePrior | None = None, **how: Any
+) -> Fit:
+    """Logistic regression from released sums by class; the prior follows the public bounds where none is given."""
+    model = LogisticModel.from_statistics(statistics, prior=prior)
     return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
 
 

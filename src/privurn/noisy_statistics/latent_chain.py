@@ -21,19 +21,20 @@ from privurn.noisy_statistics.observed import Observed
 from privurn.samplers.run import Arrays
 
 Moves = Literal["centred", "interwoven"]
-JUMPS, STEPS = 10, 10
-"""Of an interwoven sweep; together they cost about as much as its pass over the records."""
+JUMPS, STEPS, BALANCES = 10, 10, 2
+"""Of an interwoven sweep; jumps and steps together cost about as much as its pass over the records."""
 
 MOST_RECORDS = 20_000_000
 
-RATES = ("acceptance_records", "acceptance_jumps", "acceptance_steps")
+RATES = ("acceptance_records", "acceptance_jumps", "acceptance_steps", "acceptance_balances")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatentChain:
     """A sampler of parameters, n and latent records given noisy sums; see the module.
 
-    `jumps` and `steps` a sweep, and `block`, the largest jump (0: adapted), may be set; left out they follow `moves`.
+    `jumps`, `steps` and `balances` (changes of n that parameters make up for, where the model has them) a sweep, and `block`,
+    the largest jump (0: adapted), may be set; left out they follow `moves`.
     """
 
     model: Model
@@ -42,6 +43,7 @@ class LatentChain:
     jumps: int | None = None
     steps: int | None = None
     block: int | None = None
+    balances: int | None = None
 
     def __post_init__(self) -> None:
         if self.moves not in ("centred", "interwoven"):
@@ -53,8 +55,8 @@ class LatentChain:
             )
         if self.moves == "interwoven" and self.model.standard_width < 1:
             raise ModelError(f"the model {self.model.name} has no standardised records.", hint="moves='centred'")
-        if min(self.jumps or 0, self.steps or 0, self.block or 0) < 0:
-            raise ModelError("jumps, steps and block are not negative.")
+        if min(self.jumps or 0, self.steps or 0, self.block or 0, self.balances or 0) < 0:
+            raise ModelError("jumps, steps, block and balances are not negative.")
 
     @property
     def name(self) -> str:
@@ -68,7 +70,7 @@ class LatentChain:
 
     def fingerprint(self) -> str:
         """Hash of model, released numbers and settings."""
-        digest = hashlib.sha256(repr((self.model.name, self.moves, self.jumps, self.steps, self.block)).encode())
+        digest = hashlib.sha256(repr((self.model.name, self.moves, self.jumps, self.steps, self.block, self.balances)).encode())
         fields = vars(self.model) if isinstance(self.model, PythonModel) else self.model.record._asdict()
         for each in (fields, self.observed.noise_record()._asdict(), self.observed.size_record()._asdict()):
             for key, value in sorted(each.items()):
@@ -99,13 +101,18 @@ class LatentChain:
 
     def _tuning(self) -> Any:
         from privurn._kernels.noisy_statistics.chain import Tuning
+        from privurn._kernels.noisy_statistics.protocol import TABLE
 
         plain = self.moves == "centred"
         secret = self.observed.secret_size
         jumps = (1 if plain else JUMPS) if self.jumps is None else self.jumps
         steps = STEPS if self.steps is None else self.steps
         block = int(plain) if self.block is None else self.block
-        return Tuning(jumps if secret else 0, 0 if plain else steps, secret, block, max(1, self.model.standard_width))
+        width = max(1, self.model.standard_width)
+        balances = BALANCES if self.balances is None else self.balances
+        if plain or not secret or type(self.model.record) not in TABLE["update_linearised"]:
+            balances = 0
+        return Tuning(jumps if secret else 0, 0 if plain else steps, secret, block, width, balances)
 
     def advance(
         self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
@@ -114,7 +121,7 @@ class LatentChain:
         from privurn._kernels.noisy_statistics import chain
 
         kept = np.empty((0 if warming else sweeps // thin, self.model.n_parameters))
-        kept_n, rates = np.empty(len(kept), np.int64), np.zeros((len(kept), 3))
+        kept_n, rates = np.empty(len(kept), np.int64), np.zeros((len(kept), len(RATES)))
         head = (self.model.record, self.noise(), self.observed.size_record(), self._tuning())
         own = [state[name] for name in ("theta", "records", "count", "numbers")]
         tail = (rng, sweeps, thin, warming, kept, kept_n, rates)
@@ -125,8 +132,9 @@ class LatentChain:
             state["records"] = entry(chain.update_interwoven_chain, self.model)(*head, *own, *adapted, *tail)
         if warming:
             return {}, {}
-        used = [name for j, name in enumerate(RATES) if (j != 1 or head[3].jumps) and (j != 2 or head[3].steps)]
-        shown = {name: rates[:, RATES.index(name)] for name in used}
+        tuning = head[3]
+        made = (1, tuning.jumps, tuning.steps, tuning.balances)
+        shown = {name: rates[:, j] for j, name in enumerate(RATES) if made[j]}
         return {**self.model.variables(kept), "n": kept_n}, shown
 
     def noise(self) -> Any:

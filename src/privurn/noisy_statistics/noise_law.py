@@ -2,17 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.privacy.additive_noise import NoiseKind, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.noise_accounting import check_positive
-
-NoiseKind = Literal["laplace", "gaussian"]
 
 LARGEST_UNITS = 2.0**56
 """Largest scale in lattice steps. Noise is drawn as 64-bit integers: it would leave them with probability below e^-127."""
@@ -67,34 +65,25 @@ class NoiseLaw:
 
     def log_density(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of each residual, noisy less exact, as one of the lattice's points."""
-        x = np.asarray(residuals, np.float64) / self.scale
-        if self.kind == "gaussian":
-            return np.asarray(-0.5 * x * x - _log_gaussian_normaliser(self.units))
-        rate = self.step / self.scale
-        return np.asarray(-np.abs(x) + math.log(math.tanh(0.5 * rate)))
+        steps = np.asarray(residuals, np.float64) / self.step  # exact: a power of two
+        return np.asarray(log_mass(steps, noise=self.kind, scale=self.units))
 
     def draw_units(self, size: int, *, entropy: Entropy) -> list[int]:
-        """Noise in lattice steps: OpenDP's exact samplers for private entropy, a seeded twin in floating point otherwise."""
+        """Noise in lattice steps: OpenDP's exact samplers for private entropy, a seeded twin in floating point otherwise.
+
+        OpenDP adds it to zeros and not to the sums: some million records take these out of 64 bits, where OpenDP would cut
+        them off, and a way that depended on their size would depend on the data.
+        """
         if entropy.private:
-            return [int(each) for each in _measurement(self.kind, self.units)([0] * size)]
+            added = noisy_integers(np.zeros(size, np.int64), noise=self.kind, scale=self.units)
+            return [int(each) for each in added]
         words = entropy.words(4)
         rng = np.random.Generator(np.random.PCG64([int(word) for word in words]))
         return [int(each) for each in self.simulate_units(size, rng=rng)]
 
     def simulate_units(self, size: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
         """The same law in floating point, for simulation and never for a release."""
-        if self.kind == "gaussian":
-            if self.units > 100.0:  # rounding a normal variable is off by less than one part in 10,000 in any probability
-                return np.rint(rng.normal(0.0, self.units, size)).astype(np.int64)
-            reach = math.ceil(12.0 * self.units) + 2
-            support = np.arange(-reach, reach + 1)
-            ends = np.cumsum(np.exp(-0.5 * (support / self.units) ** 2))
-            return np.asarray(support[np.searchsorted(ends, rng.random(size) * ends[-1])], np.int64)
-        if self.units > 2.0**20:  # the geometric law of a success rate below 1e-6 is an exponential one, rounded
-            whole = np.floor(rng.exponential(self.units, (2, size)))
-            return np.asarray(whole[0] - whole[1], np.int64)
-        success = -math.expm1(-1.0 / self.units)
-        return np.asarray(rng.geometric(success, size) - rng.geometric(success, size), np.int64)
+        return simulated_noise((size,), noise=self.kind, scale=self.units, rng=rng)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -104,22 +93,3 @@ class NoiseLaw:
     def from_json(cls, data: Any) -> "NoiseLaw":
         """Inverse of `to_json`."""
         return cls(kind=data["kind"], scale=float(data["scale"]), step=float(data["step"]))
-
-
-@lru_cache(maxsize=16)
-def _measurement(kind: NoiseKind, units: float) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    integers = dp.vector_domain(dp.atom_domain(T="i64"))
-    if kind == "gaussian":
-        return (integers, dp.l2_distance(T="f64")) >> dp.m.then_gaussian(scale=units)
-    return (integers, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=units)
-
-
-@lru_cache(maxsize=256)
-def _log_gaussian_normaliser(units: float) -> float:
-    """Log of the sum of e^(-k^2/(2 units^2)) over the integers; an integral from units = 3 on, up to 1e-70."""
-    if units >= 3.0:
-        return math.log(units * math.sqrt(2.0 * math.pi))
-    return math.log(1.0 + 2.0 * math.fsum(math.exp(-0.5 * (k / units) ** 2) for k in range(1, 130)))

@@ -4,6 +4,7 @@ from typing import Any
 
 from privurn.errors import CertificateError
 from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
 from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.noisy_statistics.statistic import StatisticMechanism
 from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
@@ -14,6 +15,7 @@ STATISTICS: dict[str, type[StatisticMechanism]] = {
     for each in (
         RegressionStatistic,
         NormalStatistic,
+        LogisticStatistic,
         DirichletStatistic,
         TableStatistic,
         BernoulliStatistic,

@@ -10,7 +10,7 @@ Sensitivities, d columns mapped to [-1, 1] (docs/proofs/noisy-statistics.md, sec
 (*) 5/4 for d = 1. With d = p + 1 the first line is p^2/2 + 5p/2 + 2.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number, exact
 from privurn.noisy_statistics.calibrating import Budget, with_least_noise
 from privurn.noisy_statistics.noise_law import LARGEST_UNITS, NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism, add_units
+from privurn.noisy_statistics.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 
@@ -128,16 +128,7 @@ class RegressionStatistic(StatisticMechanism):
 
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Products are added by batches, without holding more than one."""
-        n = 0
-
-        def batches() -> Iterator[NDArray[np.int64]]:
-            nonlocal n
-            for records in numeric_batches(source, self.columns, missing=self.missing):
-                n += len(records)
-                for start in range(0, len(records), 2**13):  # 2^13 records of 2^48 each stay within 64 bits
-                    yield self.record_units(records[start : start + 2**13])
-
-        sums = add_units(batches()) or [0] * len(self.names)
+        sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
         if self.neighbouring == "replace-one" and n < len(self.columns):
             raise DomainError(
                 f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"

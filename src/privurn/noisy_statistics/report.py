@@ -75,6 +75,15 @@ def plug_in(statistics: NoisyStatistics, *, level: float = 0.95) -> tuple[Summar
         return (*rows, _point("tau", tau, level), _point("n", n, level))
     if n < 2.0:
         raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Leave --plug-in out")
+    if statistics.model == "logistic":
+        from privurn.noisy_statistics.logistic_plug_in import plug_in_logistic
+
+        taken = plug_in_logistic(statistics, n=n)
+        rows = [
+            _normal(f"beta[{name}]", value, deviation, level)
+            for name, value, deviation in zip(taken.names, taken.coefficients, taken.deviations, strict=True)
+        ]
+        return (*rows, _point("n", n, level))
     return (*_plug_in_mean(statistics, n, level), _point("n", n, level))
 
 
@@ -191,6 +200,8 @@ def write_synthetic_records(path: Path, found: "Fit", *, columns: tuple[str, ...
         records = np.exp(records)  # they are kept as logarithms
     whole = found.model.name in ("bernoulli", "poisson")
     rows = (records.astype(np.int64) if whole else records).tolist()
+    if found.model.name == "logistic":
+        rows = [[*covariates, int(response)] for *covariates, response in rows]
 
     def write(target: Path) -> None:
         with target.open("w", newline="", encoding="utf-8") as out:

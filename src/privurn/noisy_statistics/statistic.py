@@ -7,7 +7,7 @@ beside them, with noise of its own. Proofs: docs/proofs/noisy-statistics.md.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +24,9 @@ from privurn.privacy.profile import ROUND_UP, Neighbouring, PointProfile, Privac
 from privurn.tables import Source, open_table
 
 MOST_ENTRIES = 1_000_000
+
+AT_ONCE = 2**13
+"""Records added up in 64 bits: their entries are 2^48 steps each at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +198,7 @@ class NoisyStatistics:
 
     @property
     def model(self) -> str:
-        """regression, dirichlet, table, bernoulli, poisson or normal."""
+        """regression, logistic, dirichlet, table, bernoulli, poisson or normal."""
         return self.mechanism.model
 
     @property
@@ -243,10 +246,14 @@ def float_up(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def add_units(batches: Iterable[NDArray[np.int64]]) -> list[int]:
-    """Exact column sums of batches whose own sums fit 64 bits."""
-    totals: list[int] = []
+def summed(
+    batches: Iterable[NDArray[np.float64]], record_units: Callable[[NDArray[np.float64]], NDArray[np.int64]], *, entries: int
+) -> tuple[list[int], int]:
+    """Exact sums of what `record_units` makes of each record, and the number of records."""
+    totals, n = [0] * entries, 0
     for batch in batches:
-        sums = [int(each) for each in batch.sum(axis=0)]
-        totals = sums if not totals else [a + b for a, b in zip(totals, sums, strict=True)]
-    return totals
+        n += len(batch)
+        for start in range(0, len(batch), AT_ONCE):
+            units = record_units(batch[start : start + AT_ONCE])
+            totals = [total + int(more) for total, more in zip(totals, units.sum(axis=0), strict=True)]
+    return totals, n

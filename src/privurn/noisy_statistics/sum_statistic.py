@@ -1,6 +1,5 @@
 """Noisy sums of one column of whole numbers: the sufficient statistic of a proportion and of a rate."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, with_least_noise
 from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism, add_units
+from privurn.noisy_statistics.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 
@@ -68,15 +67,7 @@ class SumStatistic(StatisticMechanism):
 
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Added by batches."""
-        n = 0
-
-        def batches() -> Iterator[NDArray[np.int64]]:
-            nonlocal n
-            for records in numeric_batches(source, self.columns, missing=self.missing):
-                n += len(records)
-                yield self.record_units(records)
-
-        return add_units(batches()) or [0], n
+        return summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
 
     def own_parameters(self) -> dict[str, Any]:
         """Column and bound."""

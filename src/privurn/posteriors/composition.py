@@ -161,7 +161,7 @@ def urn_prior(mechanism: Mechanism) -> Floats:
         raise ModelError("this release has no finite domain.", hint="Use privurn.posteriors.urn_measures.measure_posterior")
     if not isinstance(mechanism, (DirichletMultinomial, PosteriorSample)):
         raise ModelError(
-            f"a {mechanism.name} release is not an urn on a finite domain whose every record is published.",
+            f"a release by {mechanism.name!r} is not an urn on a finite domain whose every record is published.",
             hint="Use the posterior with latent counts",
         )
     alpha = mechanism.alpha

@@ -11,11 +11,15 @@ fulfils no inequality. `P(x=missing)` and `P(x=other)` name the two special cell
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal
 
-from privurn.errors import FormatError
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import FormatError, ModelError
 
 Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery"]
 
@@ -64,8 +68,10 @@ def parse_functionals(asked: Sequence[Asked] | Mapping[str, Asked] | Asked) -> t
         asked = [asked]
     if isinstance(asked, Mapping):
         pairs: list[tuple[str | None, Asked]] = [(str(name), each) for name, each in asked.items()]
-    else:
+    elif isinstance(asked, Iterable):
         pairs = [(None, each) for each in asked]
+    else:
+        pairs = [(None, asked)]  # refused below
     found = tuple(_parse(each, name) for name, each in pairs)
     if not found:
         raise FormatError("no functional was asked for.", hint=f"For example {EXAMPLES}")
@@ -79,9 +85,10 @@ def _parse(asked: Asked, name: str | None) -> Functional:
     if isinstance(asked, Functional):
         return asked
     if callable(asked):
-        return Functional(name=name or str(getattr(asked, "__name__", "function")), kind="function", function=asked)
+        called = name or str(getattr(asked, "__name__", "function"))
+        return Functional(name=called, kind="function", function=_numeric(asked, called))
     if not isinstance(asked, str):
-        raise FormatError(f"a {type(asked).__name__} is no functional.", hint=f"For example {EXAMPLES}")
+        raise FormatError(f"an object of type {type(asked).__name__} is no functional.", hint=f"For example {EXAMPLES}")
     text = asked.strip()
     called = name or text
     if text == "discovery":
@@ -93,6 +100,26 @@ def _parse(asked: Asked, name: str | None) -> Functional:
     if event := _EVENT.match(text):
         return Functional(name=called, kind="event", conditions=_conditions(event["inner"], text))
     raise _unknown(text)
+
+
+def _numeric(function: Callable[[Any], Any], name: str) -> Callable[[Any], NDArray[np.float64]]:
+    """The same function, whose answer must be numbers."""
+
+    @wraps(function, updated=())
+    def numbers(values: Any) -> NDArray[np.float64]:
+        answer = function(values)
+        try:
+            found = np.asarray(answer)
+            if found.dtype.kind in "biufO":
+                return found.astype(np.float64)
+        except (TypeError, ValueError):  # text among objects, lists of different lengths
+            pass
+        raise ModelError(
+            f"the function {name!r} must return numbers, one for each value that it is given.",
+            hint="For example lambda x: x > 3",
+        )
+
+    return numbers
 
 
 def _simple(match: "re.Match[str]", name: str) -> Functional:

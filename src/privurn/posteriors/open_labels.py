@@ -5,6 +5,7 @@ The random measure is drawn by `urn_measures` under the mechanism's own prior, t
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from privurn.posteriors.functionals import Functional
 from privurn.posteriors.released import MISSING, Observed
 from privurn.posteriors.sampling import Job, Of, Views
 from privurn.posteriors.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
+from privurn.privacy.certificate import Certificate
+from privurn.releasing import Release
 from privurn.samplers.run import Progress
 
 SHOWN = 10
@@ -27,6 +30,26 @@ def default_functionals(release: Observed) -> list[str]:
     """Shares of the labels released most often, and the probability of something new."""
     order = np.argsort(-release.counts, kind="stable")[:SHOWN]
     return [f"P(x={quoted(_name(release.labels[i]))})" for i in order] + ["discovery"]
+
+
+def column_of(source: Any) -> str | None:
+    """The column that a release is of, as its certificate says; None where there is no certificate at hand."""
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        source = source[0]
+    if isinstance(source, (str, Path)):
+        return str(Certificate.read(Path(source))["domain"]["column"])
+    return str(source.certificate["domain"]["column"]) if isinstance(source, Release) else None
+
+
+def check_column(functionals: Sequence[Functional], column: str | None) -> None:
+    """Labels are of one column: by its name, or x."""
+    for each in functionals if column is not None else ():
+        for named in (each.column, *(condition.column for condition in each.conditions)):
+            if named not in (None, "x", column):
+                raise FormatError(
+                    f"the release has no column {named!r}, which {each.name!r} asks for.",
+                    hint=f"Its only column is {column!r}: for example P(x=LABEL)",
+                )
 
 
 def draw_open_views(job: Job, functionals: Sequence[Functional], *, of: Of, progress: Progress) -> Views:

@@ -46,7 +46,9 @@ def posterior(
         and file are verified first.
     functionals
         "mean", "variance", "sd", "median", "q0.9", "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; functions
-        of the cells' values, whose mean is taken; a mapping gives functions names. Left out: what suits the domain.
+        of the cells' values, whose mean is taken; a mapping gives functions names. Left out: what suits the domain. A sample
+        may hold no record that a functional speaks of (where n is secret, none at all): such draws are NaN, the summary leaves
+        them out, and `undefined` counts them.
     prior
         The analyst's Dirichlet prior on the cells: one number for all, or one for each. Left out, or "flat": the same in each
         cell, and how much is learnt from the release: from one record in all to one in each cell, log-uniform. A fixed number
@@ -87,7 +89,10 @@ def posterior(
         shared=observed[0].domain is not None and (prior is None or (isinstance(prior, str) and prior == "flat")),
     )
     asked = parse_functionals(default_functionals(observed[0]) if functionals is None else functionals)
-    return Posterior(job=job, functionals=asked, of=of, views=draw(job, asked, of=of, progress=progress))
+    column = open_labels.column_of(source) if observed[0].domain is None else None
+    open_labels.check_column(asked, column)
+    views = draw(job, asked, of=of, progress=progress)
+    return Posterior(job=job, functionals=asked, of=of, views=views, column=column)
 
 
 def _prior(prior: Any, observed: tuple[Observed, ...]) -> NDArray[np.float64] | str:

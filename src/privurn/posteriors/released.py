@@ -136,7 +136,8 @@ def _observe_one(source: OneRelease) -> Observed:
             return _read(table, certificate)
     if not isinstance(source, (str, Path)):
         raise FormatError(
-            f"a {type(source).__name__} is no release.", hint="Give the folder of a release, or what privurn.release returned"
+            f"an object of type {type(source).__name__} is no release.",
+            hint="Give the folder of a release, or what privurn.release returned",
         )
     path = Path(source)
     certificate = _certificate(path)

@@ -1,6 +1,6 @@
 """What `posterior` returns: draws of the functionals, their summary, and what other analyses would say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privurn.draws import Draws, Summary
 from privurn.errors import ModelError
@@ -35,19 +36,36 @@ class Estimate:
     effective_sample_size: float
 
 
+class Estimates(tuple[Estimate, ...]):
+    """Debiased estimates. `left_out` names the functionals that have none."""
+
+    left_out: tuple[str, ...]
+
+    def __new__(cls, found: Iterable[Estimate], *, left_out: Iterable[str]) -> "Estimates":
+        """A tuple that knows what is missing from it."""
+        made = super().__new__(cls, found)
+        made.left_out = tuple(left_out)
+        return made
+
+    def __repr__(self) -> str:
+        missing = f", left_out={self.left_out!r}" if self.left_out else ""
+        return f"Estimates({list(self)!r}{missing})"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Posterior:
     """Posterior draws of functionals given one or several releases.
 
     `of` says which distribution the functionals are of: "population", the law that the confidential records came from;
     "sample", the confidential records themselves; "urn", the limit of the urn's own draws. `population`, `sample` and `urn`
-    switch; nothing is drawn anew where it is there already.
+    switch; nothing is drawn anew where it is there already. `column` is the column of a release of open labels.
     """
 
     job: Job
     functionals: tuple[Functional, ...]
     of: Of
     views: Views
+    column: str | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(self.names)
@@ -60,7 +78,7 @@ class Posterior:
 
     @property
     def draws(self) -> Draws:
-        """The draws: one array (chain, draw) for each functional, and n where it is secret."""
+        """The draws: one array (chain, draw) for each functional, and n where it is secret. NaN: see `undefined`."""
         return self.views[self.of]
 
     @property
@@ -69,12 +87,22 @@ class Posterior:
         return self.job.observed
 
     def summary(self, *, level: float = 0.95) -> tuple[Summary, ...]:
-        """Mean, deviation and equal-tailed interval of each functional."""
-        return self.draws.summary(level=level)
+        """Mean, deviation and equal-tailed interval of each functional, of the draws in which it is defined."""
+        return tuple(row for each in self._defined for row in each.summary(level=level))
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """Draws that hold no record that a functional speaks of, by functional: with n = 0, or with no number for a mean.
+
+        What a functional of nothing is, nobody can say: `summary` leaves these draws out, so that it is about the draws with
+        such records. Chains are cut to the length of the shortest that is left.
+        """
+        counted = {name: int(np.isnan(values).sum()) for name, values in self.draws.variables.items()}
+        return {name: count for name, count in counted.items() if count}
 
     def problems(self) -> tuple[str, ...]:
         """Why the draws should not be trusted; nothing where they are independent or have mixed."""
-        return self.draws.problems()
+        return tuple(problem for each in self._defined for problem in each.problems())
 
     @property
     def population(self) -> "Posterior":
@@ -94,6 +122,7 @@ class Posterior:
     def ask(self, functionals: Sequence[Asked] | Mapping[str, Asked] | Asked, *, progress: Progress = silent) -> "Posterior":
         """Other functionals of the same posterior, from the same seed."""
         asked = parse_functionals(functionals)
+        open_labels.check_column(asked, self.column)
         return replace(self, functionals=asked, views=draw(self.job, asked, of=self.of, progress=progress))
 
     @property
@@ -111,8 +140,10 @@ class Posterior:
             open_labels.naive_open_draws(self.job, self.functionals) if reduction is None else naive_draws(self.job, reduction)
         )
 
-    def debiased(self) -> tuple[Estimate, ...]:
+    def debiased(self) -> Estimates:
         """Unbiased estimates, with no prior, of the functionals that are linear: mean, shares, cdf, functions.
+
+        Those that are not (quantiles, variance, sd), and means where records may be missing, have none: `left_out` names them.
 
         For one Dirichlet-multinomial release with a public n. Var(f; S) is the variance of f's values among the m released
         records; A = n + prior records, v = Var(f; S) (A/n)^2 (A + m)/(A (m - 1)) estimates the variance about the confidential
@@ -128,10 +159,11 @@ class Posterior:
         worth = (n / total) ** 2 * m * (total + 1.0) / (total + m)
         share = found.released / m
         shares = (total * share - found.prior) / n
-        estimates = []
+        estimates, left_out = [], []
         for each in self.functionals:
             linear = None if domain is None else linear_weights(each, domain=domain, within=self.job.within)
             if linear is None or not np.all(linear.present == 1.0):
+                left_out.append(each.name)
                 continue  # not linear, or a ratio: the share of the records that count is itself unknown
             value = float(linear.weights @ shares)
             about = float(share @ linear.weights**2 - (share @ linear.weights) ** 2)
@@ -143,7 +175,7 @@ class Posterior:
             estimates.append(
                 Estimate(name=each.name, value=linear.offset + value, standard_error=error, effective_sample_size=worth)
             )
-        return tuple(estimates)
+        return Estimates(estimates, left_out=left_out)
 
     def to_datatree(self) -> Any:
         """The draws as xarray.DataTree."""
@@ -168,6 +200,16 @@ class Posterior:
         domain = self.observed[0].domain
         return None if domain is None else reduce(self.functionals, domain=domain, within=self.job.within)
 
+    @cached_property
+    def _defined(self) -> tuple[Draws, ...]:
+        """The draws, or where some are undefined those of each variable that are not."""
+        if not self.undefined:
+            return (self.draws,)
+        return tuple(
+            replace(self.draws, variables={name: _without_nan(values)}, sample_stats={})
+            for name, values in self.draws.variables.items()
+        )
+
     @property
     def _written(self) -> Draws:
         """A netCDF file takes no "/" in names."""
@@ -177,6 +219,13 @@ class Posterior:
         if of in self.views:
             return replace(self, of=of)
         return replace(self, of=of, views={**self.views, **draw(self.job, self.functionals, of=of)})
+
+
+def _without_nan(values: NDArray[Any]) -> NDArray[Any]:
+    """Chains of the same length without NaN, and without those that hold nothing else; as they are where all do."""
+    kept = [chain[~np.isnan(chain)] for chain in values if not np.isnan(chain).all()]
+    length = min((len(chain) for chain in kept), default=0)
+    return np.stack([chain[:length] for chain in kept]) if kept else values
 
 
 def draw(job: Job, functionals: tuple[Functional, ...], *, of: Of, progress: Progress = silent) -> Views:

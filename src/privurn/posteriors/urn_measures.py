@@ -240,7 +240,7 @@ def measure_posterior(
             hint="Analyse its urn on the named labels and 'other', as if they had been listed beforehand",
         )
     if not isinstance(mechanism, PitmanYor):
-        raise ModelError(f"a {mechanism.name} release is not an urn on an open domain.")
+        raise ModelError(f"a release by {mechanism.name!r} is not an urn on an open domain.")
     if isinstance(mechanism.base, FiniteBase):
         raise ModelError(
             "this urn's base has atoms: "

@@ -23,7 +23,7 @@ SMALLEST_DELTA = 1e-300
 """Stands for a positive delta that a float cannot hold: an exact zero is never claimed where there is none."""
 
 LARGEST_EXACT_SCALE = 20_000.0
-"""Above this the discrete Gaussian's sum is replaced by an integral plus the largest term, which is never smaller."""
+"""Above this the discrete Gaussian's sum is replaced by an integral plus a bound on the largest term: never smaller."""
 
 
 def mirrored(delta: float, *, epsilon: float) -> float:
@@ -191,7 +191,7 @@ class DiscreteGaussianProfile(SymmetricProfile):
 
     delta(epsilon) = sum over j of P(j) (1 - e^(epsilon - D (D + 2j)/(2 scale^2)))_+, D = sensitivity, summed term by term
     with the tail bounded by a geometric series. Above LARGEST_EXACT_SCALE the log-concave summand is bounded by its integral
-    (the Gaussian profile) plus its largest term, and `tight` is False.
+    (the Gaussian profile) plus a bound on its largest term, and `tight` is False. delta need not fall in the scale.
     """
 
     scale: float
@@ -218,7 +218,8 @@ class DiscreteGaussianProfile(SymmetricProfile):
         if not self.tight:
             slope = shift / variance
             peak = 0.5 * (crossing + math.hypot(crossing, 2.0 * scale))
-            largest = math.exp(-0.5 * (peak / scale) ** 2) * min(1.0, slope * (peak - crossing))
+            linear = math.exp(-0.5 * (peak / scale) ** 2) * slope * (peak - crossing)  # 1 - e^-x <= x, and its maximum
+            largest = min(linear, math.exp(-0.5 * (max(0.0, crossing) / scale) ** 2))  # 1 - e^-x <= 1
             return gaussian_divergence(shift / scale, epsilon) + largest / (scale * math.sqrt(2.0 * math.pi))
         start = math.floor(max(crossing, -40.0 * scale))  # less than 1e-300 lies below -40 standard deviations
         centre = max(0, start)

@@ -61,6 +61,13 @@ class Sampler(Protocol):
         """
 
 
+def whole_number(name: str, given: Any, *, least: int, example: int) -> int:
+    """An argument that counts something, checked; NumPy's whole numbers become Python's."""
+    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)) or given < least:
+        raise ModelError(f"{name} must be a whole number, at least {least}.", hint=f"For example {name}={example}")
+    return int(given)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """How long to run: `draws` kept of each chain after `warm_up` sweeps, one every `thin` sweeps."""
@@ -72,10 +79,10 @@ class Schedule:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.chains < 1 or self.draws < 1 or self.thin < 1 or self.warm_up < 0:
-            raise ModelError("chains, draws and thin must be at least 1, and warm_up at least 0.")
-        if self.seed is not None and self.seed < 0:
-            raise ModelError("a seed must be a whole number that is not negative.")
+        for name, least in (("chains", 1), ("warm_up", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
+            given = getattr(self, name)
+            if name != "seed" or given is not None:
+                object.__setattr__(self, name, whole_number(name, given, least=least, example=getattr(Schedule, name) or 1))
 
     @property
     def sweeps(self) -> int:
@@ -118,7 +125,13 @@ def run_chains(
     With `checkpoint` the run is written to that file every few seconds and when it is interrupted; the same call then goes
     on from there, also with more `draws` than before. The file is left when the run is done.
     """
-    file = None if checkpoint is None else Path(checkpoint)
+    if not isinstance(schedule, Schedule):
+        raise ModelError("a run needs a schedule.", hint="schedule=Schedule(chains=4, warm_up=1000, draws=1000)")
+    if not callable(progress):
+        raise ModelError("progress must be a function.", hint="progress=lambda done, total, figures: print(done, total)")
+    if threads is not None:
+        threads = whole_number("threads", threads, least=1, example=2)
+    file = None if checkpoint is None else _checkpoint(checkpoint)
     run = _begin(sampler, schedule) if file is None or not file.exists() else _restore(file, sampler, schedule)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     saved = time.monotonic()
@@ -145,6 +158,16 @@ def run_chains(
         coords=dict(coords or {}),
         attributes={"sampler": sampler.name, **asdict(schedule), "seed": run.seed, **(attributes or {})},
     )
+
+
+def _checkpoint(given: str | Path) -> Path:
+    """The file of a checkpoint, checked before any work is done."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise FormatError("a checkpoint is the name of a file.", hint='For example checkpoint="run.ckpt"')
+    file = Path(given)
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise FormatError(f"no checkpoint can be written to {str(file)!r}.", hint="Name a file in a folder that exists")
+    return file
 
 
 def _begin(sampler: Sampler, schedule: Schedule) -> _Run:

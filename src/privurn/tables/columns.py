@@ -1,14 +1,13 @@
-"""One column of an opened table as an array, record by record in the table's order: what local channels need."""
+"""One column of numbers of an opened table as an array, record by record in the table's order: what local channels need."""
 
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Categories
 from privurn.errors import DomainError
-from privurn.tables.counting import NUMERIC, _category_join, _cell_expression, _integers, _text_for_number, quoted
-from privurn.tables.output import _arrow, decode
+from privurn.tables.counting import NUMERIC, _text_for_number, quoted
+from privurn.tables.output import _arrow
 from privurn.tables.sources import Source
 
 MissingNumbers = Literal["error", "lower"]
@@ -37,25 +36,6 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     return numbers
 
 
-def read_codes(source: Source, column: str, domain: Categories) -> NDArray[np.int64]:
-    """The cell of every record of a column of categories, in order."""
-    source.check_columns([column])
-    expression, _ = _cell_expression(source, column, domain, 0)
-    join = _category_join(source, column, domain, 0)
-    query = (
-        f"SELECT {expression} AS cell FROM (SELECT {quoted(column)}, row_number() OVER () AS place FROM t) AS t{join} "
-        "ORDER BY t.place"
-    )
-    table = source.connection.sql(query).to_arrow_table()
-    _check_rows(table.num_rows)
-    if table["cell"].null_count:
-        raise DomainError(
-            f"there are missing values in {column!r}, declared to have none.",
-            hint="Give nulls a category of their own with nulls='cell' (--nulls cell)",
-        )
-    return _integers(table["cell"].cast("int64"))
-
-
 def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:
     """Arrow table of released numbers: one column, or one for each number of a record."""
     import pyarrow as pa
@@ -63,13 +43,6 @@ def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:
     parts = [numbers] if numbers.ndim == 1 else list(numbers.T)
     present = np.zeros(len(numbers), bool)
     return pa.table({name: _arrow(part, present) for name, part in zip(columns, parts, strict=True)})
-
-
-def codes_table(codes: NDArray[np.int64], column: str, domain: Categories) -> Any:
-    """Arrow table of the labels that released codes stand for."""
-    from privurn.domain import JointDomain
-
-    return decode(codes, JointDomain({column: domain}))
 
 
 def _check_rows(n: int) -> None:

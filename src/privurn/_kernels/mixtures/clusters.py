@@ -47,6 +47,15 @@ def update_labels(c, atoms, used):
 
 
 @inner
+def cluster_sizes(c, k):
+    """How many records each of the k clusters has."""
+    sizes = np.zeros(k, np.int64)
+    for i in range(c.shape[0]):
+        sizes[c[i]] += 1
+    return sizes
+
+
+@inner
 def update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, warming, rng):
     """Draw every atom given the latent values of its cluster; in warm-up the step is adapted. Returns the acceptance rate."""
     k = atoms.shape[0]
@@ -64,6 +73,22 @@ def update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, warming, rng):
 
 
 @inner
+def update_weights(weights, mixing, s, sizes, rng):
+    """Draw the weights of the clusters given their sizes, into the first places; returns what is left for new atoms."""
+    k = sizes.shape[0]
+    total = 0.0
+    for h in range(k):
+        weights[h] = rng.standard_gamma(sizes[h] + offset(mixing, s))
+        total += weights[h]
+    fresh = new_weight(mixing, s, k)
+    rest = rng.standard_gamma(fresh) if fresh > 0.0 else 0.0
+    total += rest
+    for h in range(k):
+        weights[h] /= total
+    return rest / total
+
+
+@inner
 def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
     """Draw the mixing measure given the clusters and keep its heaviest atoms: weights (T,) and parameters (T, p).
 
@@ -74,17 +99,8 @@ def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
     room = k + places + 1
     heavy = np.empty(room)
     place = np.empty((room, atoms.shape[1]))
-    total = 0.0
-    for h in range(k):
-        heavy[h] = rng.standard_gamma(sizes[h] + offset(mixing, s))
-        place[h] = atoms[h]
-        total += heavy[h]
-    fresh = new_weight(mixing, s, k)
-    rest = rng.standard_gamma(fresh) if fresh > 0.0 else 0.0
-    total += rest
-    rest /= total
-    for h in range(k):
-        heavy[h] /= total
+    place[:k] = atoms
+    rest = update_weights(heavy, mixing, s, sizes, rng)
     used = k
     while rest > 0.0 and used < room:
         share = 1.0 if rest < REST or used == room - 1 else stick(mixing, s, k, used - k + 1, rng)

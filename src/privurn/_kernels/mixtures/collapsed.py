@@ -10,19 +10,16 @@ from privurn._kernels.mixtures.dispatch import generic
 @generic(on=2)
 def update_seen(channel, kernel, seen, h, z, sign):
     """Add (sign 1) or remove (sign -1) one released value."""
-    raise NotImplementedError
 
 
 @generic(on=2)
 def log_evidence(channel, kernel, seen, h):
     """Log of the integral of prod g(z | atom) over the base measure, for the values in seen[h]."""
-    raise NotImplementedError
 
 
 @generic(on=2)
 def update_atom_from_seen(channel, kernel, atoms, h, seen, row, rng):
     """Draw atoms[h] given the released values in seen[row]."""
-    raise NotImplementedError
 
 
 def collapsed_pairs():

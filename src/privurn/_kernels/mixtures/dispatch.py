@@ -22,22 +22,31 @@ inlined = numba.njit(forceinline=True, **OPTIONS)
 def generic(*, on, default=False, often=False):
     """Declare a function that is chosen by the types of its first `on` arguments.
 
-    With `default` the body is what it does for all other types; without it, other types are an error. `often` says that it is
-    called for every record: it is inlined then, which makes loops faster and compiling slower.
+    With `default` the body is what it does for all other types; without it, other types are an error, and the declaration is a
+    signature with its docstring. `often` says that it is called for every record: it is inlined then, which makes loops faster
+    and compiling slower.
     """
 
     def declare(body):
         table = {}
-        otherwise = body if default else None
+
+        def found(classes):
+            chosen = table.get(classes, body if default else None)
+            if chosen is None:
+                named = ", ".join(each.__name__ for each in classes)
+                raise TypeError(
+                    f"{body.__name__} has no implementation for {named}. A record of one's own registers one with "
+                    f"@implement({body.__name__}, {named}): docs/design-mixtures.md."
+                )
+            return chosen
 
         @wraps(body)
         def call(*arguments):
-            classes = tuple(type(each) for each in arguments[:on])
-            return table.get(classes, body)(*arguments)
+            return found(tuple(type(each) for each in arguments[:on]))(*arguments)
 
         @overload(call, strict=False, jit_options={"error_model": "numpy", "forceinline": often})
-        def choose(*arguments):  # None: numba says which types it has no implementation for
-            return table.get(tuple(getattr(each, "instance_class", None) for each in arguments[:on]), otherwise)
+        def choose(*arguments):  # what is no record has only its type in compiled code
+            return found(tuple(getattr(each, "instance_class", type(each)) for each in arguments[:on]))
 
         call.table = table
         return call

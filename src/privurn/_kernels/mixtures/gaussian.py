@@ -66,10 +66,17 @@ def _(kernel, statistics, h, y):
     statistics[h, 2] += x * x
 
 
-@implement(update_atom, GaussianKernel)
-def _(kernel, atoms, h, statistics, step, rng):
+@inner
+def posterior_of(kernel, statistics, h):
+    """Mean, precision, shape and scale of the base measure given statistics[h]."""
     n, total, squares = statistics[h, 0], statistics[h, 1], statistics[h, 2]
     precision = kernel.precision + n
     scale = kernel.scale + 0.5 * max(squares - total * total / precision, 0.0)
-    _update_normal_inverse_gamma(atoms, h, kernel.mean + total / precision, precision, kernel.shape + 0.5 * n, scale, rng)
+    return kernel.mean + total / precision, precision, kernel.shape + 0.5 * n, scale
+
+
+@implement(update_atom, GaussianKernel)
+def _(kernel, atoms, h, statistics, step, rng):
+    mean, precision, shape, scale = posterior_of(kernel, statistics, h)
+    _update_normal_inverse_gamma(atoms, h, mean, precision, shape, scale, rng)
     return 1.0

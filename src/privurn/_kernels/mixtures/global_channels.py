@@ -19,25 +19,21 @@ from privurn._kernels.mixtures.dispatch import generic, implement, inner
 @generic(on=1)
 def width(statistic):
     """Contributions of each record."""
-    raise NotImplementedError
 
 
 @generic(on=1)
 def position(statistic, y, e):
     """Coordinate that contribution e of the record y adds to."""
-    raise NotImplementedError
 
 
 @generic(on=1)
 def amount(statistic, y, e):
     """What contribution e of the record y adds there: a whole number."""
-    raise NotImplementedError
 
 
 @generic(on=1)
 def log_change(noise, w, before, after):
     """Log density of w given `after` in this coordinate of the sum, less that given `before`."""
-    raise NotImplementedError
 
 
 @inner

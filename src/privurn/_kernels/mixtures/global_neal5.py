@@ -12,13 +12,13 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.mixtures.clusters import update_atoms, update_labels
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
 from privurn._kernels.mixtures.kept import update_kept
-from privurn._kernels.mixtures.kernels import update_from_base, update_value
-from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
-from privurn._kernels.mixtures.neal5 import cluster_of_urn, enlarged, enlarged_counts
+from privurn._kernels.mixtures.kernels import update_value
+from privurn._kernels.mixtures.mixings import new_strength, offset
+from privurn._kernels.mixtures.neal5 import moved, proposed, with_room
 
 
 @inner
@@ -33,34 +33,14 @@ def update_clusters(statistic, noise, kernel, mixing, s, w, c, y, total, atoms, 
     trial = np.empty_like(y[:1])
     rates = 0.0
     while i < n and used < room:
-        old = c[i]
-        alone = sizes[old] == 1
-        others = k - 1 if alone else k
-        new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
-        opens = new < 0
-        if opens:
-            new = free[n_free - 1] if n_free > 0 else used
-            update_from_base(kernel, atoms, new, rng)
+        new, opens = proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng)
         update_value(kernel, trial, 0, atoms, new, rng)
         rate = math.exp(min(log_ratio(statistic, noise, w, total, y[i], trial[0]), 0.0))
         rates += rate
         if rng.random() < rate:
             update_total(total, statistic, y[i], trial[0])
             y[i] = trial[0]
-            if opens:
-                if n_free > 0:
-                    n_free -= 1
-                else:
-                    used += 1
-                sizes[new] = 0
-            if new != old:
-                c[i] = new
-                sizes[new] += 1
-                sizes[old] -= 1
-                if alone:
-                    free[n_free] = old
-                    n_free += 1
-                k = others + 1 if opens else others
+            k, used, n_free = moved(c, i, new, opens, sizes, free, k, used, n_free)
         i += 1
     where[0], where[1], where[2], where[3] = i, k, used, n_free
     return rates
@@ -73,26 +53,23 @@ def run_global_neal5(
     """Sweeps that change c, y, strength and tuning in place and return the atoms; `keep` as in kept.py."""
     n = c.shape[0]
     total = total_of(statistic, y, w.shape[0])
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     where = np.empty(4, np.int64)
-    accepted, moved = 0.0, 0.0
+    accepted, moves = 0.0, 0.0
     for sweep in range(sweeps):
         k = atoms.shape[0]
         where[:] = 0, k, k, 0
         free = np.empty(0, np.int64)
         while where[0] < n:
-            room = 2 * where[2] + 16
-            atoms, sizes, free = enlarged(atoms, room), enlarged_counts(sizes, room), enlarged_counts(free, room)
+            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
             accepted += update_clusters(
                 statistic, noise, kernel, mixing, strength[0], w, c, y, total, atoms, sizes, free, where, rng
             )
         atoms, sizes = update_labels(c, atoms, where[2])
-        moved += update_atoms(kernel, atoms, c, y, 1, n_statistics, tuning, warming, rng)
+        moves += update_atoms(kernel, atoms, c, y, 1, n_statistics, tuning, warming, rng)
         strength[0] = new_strength(mixing, strength[0], atoms.shape[0], n, rng)
         if (sweep + 1) % thin == 0:
-            rates = accepted / (n * thin), moved / thin
+            rates = accepted / (n * thin), moves / thin
             update_kept(keep, sweep // thin, kernel, mixing, strength[0], c, y, atoms, sizes, rates[0], rates[1], rng)
-            accepted, moved = 0.0, 0.0
+            accepted, moves = 0.0, 0.0
     return atoms

@@ -11,14 +11,13 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.mixtures.choice import chosen
-from privurn._kernels.mixtures.clusters import update_atoms, update_labels
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
 from privurn._kernels.mixtures.kept import update_kept
-from privurn._kernels.mixtures.kernels import log_kernel, update_value
+from privurn._kernels.mixtures.kernels import update_value
 from privurn._kernels.mixtures.mixings import new_strength
-from privurn._kernels.mixtures.slices import cut_measure
+from privurn._kernels.mixtures.slices import GivenLatent, cluster_above, cut_measure
 
 
 @inner
@@ -28,19 +27,7 @@ def update_records(statistic, noise, kernel, w, c, y, total, weights, atoms, sli
     trial = np.empty_like(y[:1])
     rates = 0.0
     for i in range(c.shape[0]):
-        u = slices[i]
-        n_above = 0
-        top = -math.inf
-        while n_above < weights.shape[0] and weights[n_above] > u:
-            scores[n_above] = log_kernel(kernel, y[i], atoms, n_above)
-            top = max(top, scores[n_above])
-            n_above += 1
-        if n_above > 1:
-            mass = 0.0
-            for h in range(n_above):
-                scores[h] = math.exp(scores[h] - top)
-                mass += scores[h]
-            c[i] = chosen(scores, 0, n_above, mass, rng)
+        c[i] = cluster_above(GivenLatent(1), noise, kernel, w, y[i], c[i], weights, atoms, slices[i], scores, rng)
         update_value(kernel, trial, 0, atoms, c[i], rng)
         rate = math.exp(min(log_ratio(statistic, noise, w, total, y[i], trial[0]), 0.0))
         rates += rate
@@ -58,9 +45,7 @@ def run_global_slices(
     n = c.shape[0]
     total = total_of(statistic, y, w.shape[0])
     slices = np.empty(n)
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     accepted, moved = 0.0, 0.0
     for sweep in range(sweeps):
         heavy, atoms = cut_measure(kernel, mixing, strength[0], c, atoms, sizes, slices, rng)

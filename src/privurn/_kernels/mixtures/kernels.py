@@ -10,19 +10,16 @@ from privurn._kernels.mixtures.dispatch import generic
 @generic(on=1)
 def update_from_base(kernel, atoms, h, rng):
     """Draw atoms[h] from the base measure."""
-    raise NotImplementedError
 
 
 @generic(on=1, often=True)
 def update_value(kernel, y, i, atoms, h, rng):
     """Draw y[i] from the kernel at atoms[h]."""
-    raise NotImplementedError
 
 
 @generic(on=1, often=True)
 def log_kernel(kernel, y, atoms, h):
     """Logarithm of f(y | atoms[h]) for one entry y of the array."""
-    raise NotImplementedError
 
 
 @generic(on=1, default=True)
@@ -33,10 +30,8 @@ def update_derived(kernel, atoms, h):
 @generic(on=1, often=True)
 def update_statistics(kernel, statistics, h, y):
     """Add one entry y to statistics[h]."""
-    raise NotImplementedError
 
 
 @generic(on=1)
 def update_atom(kernel, atoms, h, statistics, step, rng):
     """Draw atoms[h] given statistics[h], by Gibbs or by a Metropolis step of size `step`; returns its acceptance rate."""
-    raise NotImplementedError

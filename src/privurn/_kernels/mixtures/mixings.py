@@ -23,19 +23,16 @@ from privurn._kernels.mixtures.dispatch import generic, implement
 @generic(on=1, often=True)
 def offset(mixing, s):
     """What is added to a cluster's size."""
-    raise NotImplementedError
 
 
 @generic(on=1, often=True)
 def new_weight(mixing, s, k):
     """Weight of a new cluster beside k clusters."""
-    raise NotImplementedError
 
 
 @generic(on=1)
 def stick(mixing, s, k, piece, rng):
     """Share of the rest that its next piece takes, 1, 2, ...; 1 says that it is the last."""
-    raise NotImplementedError
 
 
 @generic(on=1, default=True)

@@ -11,13 +11,13 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.choice import chosen_by_score
-from privurn._kernels.mixtures.clusters import update_labels
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_labels
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
 from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
-from privurn._kernels.mixtures.neal5 import enlarged, enlarged_counts
+from privurn._kernels.mixtures.neal5 import with_room
 
 N_SEEN = 3
 
@@ -74,18 +74,15 @@ def seen_of(channel, kernel, z, c, k):
 def run_neal2(channel, kernel, mixing, z, c, y, atoms, strength, sweeps, thin, keep, rng):
     """Sweeps that change c, y and strength in place, fill `keep` (see kept.py) and return the atoms."""
     n = c.shape[0]
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     where = np.empty(4, np.int64)
     for sweep in range(sweeps):
         k = atoms.shape[0]
         free = np.empty(0, np.int64)
         where[:] = 0, k, k, 0
         while where[0] < n:
-            room = 2 * where[2] + 16
-            atoms, sizes, free = enlarged(atoms, room), enlarged_counts(sizes, room), enlarged_counts(free, room)
-            scores = np.empty(room + 1)
+            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
+            scores = np.empty(atoms.shape[0] + 1)
             update_neal2(channel, kernel, mixing, strength[0], z, c, atoms, sizes, free, scores, where, rng)
         atoms, sizes = update_labels(c, atoms, where[2])
         seen = seen_of(channel, kernel, z, c, atoms.shape[0])

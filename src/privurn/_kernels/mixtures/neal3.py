@@ -11,7 +11,7 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.choice import chosen_by_score
-from privurn._kernels.mixtures.clusters import update_labels
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_labels
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
 from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.kept import update_kept
@@ -76,9 +76,7 @@ def run_neal3(channel, kernel, mixing, z, c, y, atoms, strength, n_split_merge, 
     for sweep in range(sweeps):
         k = atoms.shape[0]
         seen = seen_of(channel, kernel, z, c, k)
-        sizes = np.zeros(k, np.int64)
-        for i in range(n):
-            sizes[c[i]] += 1
+        sizes = cluster_sizes(c, k)
         where[:] = 0, k, k
         while where[0] < n:
             room = 2 * where[2] + 16

@@ -16,8 +16,9 @@ import numpy as np
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.channels import log_density
 from privurn._kernels.mixtures.choice import chosen
-from privurn._kernels.mixtures.clusters import update_atoms, update_labels, update_measure
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.dispatch import inlined, inner
+from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import update_from_base, update_value
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
 
@@ -71,6 +72,40 @@ def cluster_of_urn(shift, fresh, c, sizes, i, k, used, rng):
             return last
 
 
+@inlined
+def proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng):
+    """Cluster that the urn proposes for record i, and whether it is new: its atom then is drawn into the next free row."""
+    others = k - 1 if sizes[c[i]] == 1 else k
+    new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
+    if new >= 0:
+        return new, False
+    new = free[n_free - 1] if n_free > 0 else used
+    update_from_base(kernel, atoms, new, rng)
+    return new, True
+
+
+@inlined
+def moved(c, i, new, opens, sizes, free, k, used, n_free):
+    """Put record i into the cluster that was proposed; returns clusters, rows of atoms in use, and how many are free."""
+    old = c[i]
+    if opens:
+        if n_free > 0:
+            n_free -= 1
+        else:
+            used += 1
+        sizes[new] = 0
+        k += 1
+    if new != old:
+        c[i] = new
+        sizes[new] += 1
+        sizes[old] -= 1
+        if sizes[old] == 0:
+            free[n_free] = old
+            n_free += 1
+            k -= 1
+    return k, used, n_free
+
+
 @inner
 def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, sizes, free, where, rng):
     """Move records from where[0] on, until all are done or the rows of atoms run out; returns the sum of acceptance rates.
@@ -83,14 +118,7 @@ def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, si
     shift = offset(mixing, s)
     total = 0.0
     while i < n and used < room:
-        old = c[i]
-        alone = sizes[old] == 1
-        others = k - 1 if alone else k
-        new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
-        opens = new < 0
-        if opens:
-            new = free[n_free - 1] if n_free > 0 else used
-            update_from_base(kernel, atoms, new, rng)
+        new, opens = proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng)
         for j in range(m):
             update_value(kernel, trial, j, atoms, new, rng)
         estimate = log_mean_density(channel, z[i], trial, 0, m)
@@ -100,20 +128,7 @@ def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, si
             for j in range(m):
                 y[i * m + j] = trial[j]
             level[i] = estimate
-            if opens:
-                if n_free > 0:
-                    n_free -= 1
-                else:
-                    used += 1
-                sizes[new] = 0
-            if new != old:
-                c[i] = new
-                sizes[new] += 1
-                sizes[old] -= 1
-                if alone:
-                    free[n_free] = old
-                    n_free += 1
-                k = others + 1 if opens else others
+            k, used, n_free = moved(c, i, new, opens, sizes, free, k, used, n_free)
         i += 1
     where[0], where[1], where[2], where[3] = i, k, used, n_free
     return total
@@ -149,49 +164,42 @@ def enlarged_counts(numbers, room):
     return larger
 
 
+@inner
+def with_room(atoms, sizes, free, used):
+    """Longer arrays for clusters that are opened beside the rows in use."""
+    room = 2 * used + 16
+    return enlarged(atoms, room), enlarged_counts(sizes, room), enlarged_counts(free, room)
+
+
 @compiled
 def run_neal5(channel, kernel, mixing, z, c, y, m, atoms, strength, tuning, n_statistics, sweeps, thin, warming, keep, rng):
-    """Sweeps that change c, y, strength and tuning in place and return the atoms.
-
-    keep = (n_clusters, strengths, weights, parameters, labels, latent, acceptance, atom_acceptance), kept draws on the first
-    axis; an array without rows is not filled.
-    """
-    n_clusters, strengths, weights, parameters, labels, latent, acceptance, atom_acceptance = keep
+    """Sweeps that change c, y, strength and tuning in place, fill `keep` (see kept.py) and return the atoms."""
+    latent = keep[5]
+    others = (*keep[:5], latent[:0], *keep[6:])
     n = c.shape[0]
     level = np.empty(n)
     for i in range(n):
         level[i] = log_mean_density(channel, z[i], y, i * m, m)
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     trial = np.empty_like(y[:m])
     where = np.empty(4, np.int64)
-    accepted, moved = 0.0, 0.0
+    accepted, moves = 0.0, 0.0
     for sweep in range(sweeps):
         k = atoms.shape[0]
         where[:] = 0, k, k, 0
         free = np.empty(0, np.int64)
         while where[0] < n:
-            room = 2 * where[2] + 16
-            atoms, sizes, free = enlarged(atoms, room), enlarged_counts(sizes, room), enlarged_counts(free, room)
+            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
             accepted += update_clusters(
                 channel, kernel, mixing, strength[0], z, c, y, trial, level, atoms, sizes, free, where, rng
             )
         atoms, sizes = update_labels(c, atoms, where[2])
-        moved += update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, warming, rng)
+        moves += update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, warming, rng)
         strength[0] = new_strength(mixing, strength[0], atoms.shape[0], n, rng)
         if (sweep + 1) % thin == 0:
-            t = sweep // thin
-            if n_clusters.shape[0] > 0:
-                n_clusters[t] = atoms.shape[0]
-                strengths[t] = strength[0]
-                acceptance[t] = accepted / (n * thin)
-                atom_acceptance[t] = moved / thin
-            if weights.shape[0] > 0:
-                update_measure(kernel, mixing, strength[0], atoms, sizes, weights[t], parameters[t], rng)
-            if labels.shape[0] > 0:
-                labels[t] = c
-            if latent.shape[0] > 0:
+            t, rates = sweep // thin, (accepted / (n * thin), moves / thin)
+            update_kept(others, t, kernel, mixing, strength[0], c, y, atoms, sizes, rates[0], rates[1], rng)
+            if latent.shape[0] > 0:  # one of m for each record
                 update_kept_values(channel, z, y, m, latent[t], rng)
-            accepted, moved = 0.0, 0.0
+            accepted, moves = 0.0, 0.0
     return atoms

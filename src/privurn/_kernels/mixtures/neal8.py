@@ -13,13 +13,13 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.choice import chosen_by_score
-from privurn._kernels.mixtures.clusters import update_atoms, update_labels
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import update_from_base
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
-from privurn._kernels.mixtures.neal5 import enlarged, enlarged_counts
+from privurn._kernels.mixtures.neal5 import with_room
 
 
 @inner
@@ -78,9 +78,7 @@ def update_choices(channel, kernel, mixing, s, z, c, atoms, sizes, free, fresh, 
 def run_neal8(channel, kernel, mixing, z, c, y, m, atoms, strength, tuning, n_statistics, sweeps, thin, warming, keep, rng):
     """Sweeps that change c, y, strength and tuning in place, fill `keep` (see kept.py) and return the atoms."""
     n = c.shape[0]
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     fresh = np.empty((m, atoms.shape[1]))
     where = np.empty(4, np.int64)
     moved = 0.0
@@ -89,9 +87,8 @@ def run_neal8(channel, kernel, mixing, z, c, y, m, atoms, strength, tuning, n_st
         free = np.empty(0, np.int64)
         where[:] = 0, k, k, 0
         while where[0] < n:
-            room = 2 * where[2] + 16
-            atoms, sizes, free = enlarged(atoms, room), enlarged_counts(sizes, room), enlarged_counts(free, room)
-            scores = np.empty(room + m)
+            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
+            scores = np.empty(atoms.shape[0] + m)
             update_choices(channel, kernel, mixing, strength[0], z, c, atoms, sizes, free, fresh, scores, where, rng)
         atoms, sizes = update_labels(c, atoms, where[2])
         for i in range(n):

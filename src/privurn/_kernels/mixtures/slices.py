@@ -18,12 +18,12 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.choice import chosen
-from privurn._kernels.mixtures.clusters import update_atoms, update_labels
-from privurn._kernels.mixtures.dispatch import generic, implement, inner
+from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels, update_weights
+from privurn._kernels.mixtures.dispatch import generic, implement, inlined, inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import log_kernel, update_from_base
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
-from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset, stick
+from privurn._kernels.mixtures.mixings import new_strength, stick
 from privurn._kernels.mixtures.neal5 import enlarged
 
 MOST_ATOMS = 1_000_000
@@ -45,7 +45,6 @@ class GivenReleased(NamedTuple):
 @generic(on=1, often=True)
 def log_weight(weighing, channel, kernel, z, y, atoms, h):
     """What a record says about its cluster."""
-    raise NotImplementedError
 
 
 @implement(log_weight, GivenLatent)
@@ -67,16 +66,7 @@ def cut_measure(kernel, mixing, s, c, atoms, sizes, slices, rng):
     k = atoms.shape[0]
     weights = np.empty(2 * k + 32)
     atoms = enlarged(atoms, 2 * k + 32)
-    total = 0.0
-    for h in range(k):
-        weights[h] = rng.standard_gamma(sizes[h] + offset(mixing, s))
-        total += weights[h]
-    fresh = new_weight(mixing, s, k)
-    rest = rng.standard_gamma(fresh) if fresh > 0.0 else 0.0
-    total += rest
-    rest /= total
-    for h in range(k):
-        weights[h] /= total
+    rest = update_weights(weights, mixing, s, sizes, rng)
     lowest = math.inf
     for i in range(c.shape[0]):
         slices[i] = rng.random() * weights[c[i]]
@@ -105,26 +95,32 @@ def cut_measure(kernel, mixing, s, c, atoms, sizes, slices, rng):
     return weights[order], atoms[order]
 
 
+@inlined
+def cluster_above(weighing, channel, kernel, z, y, old, weights, atoms, slice_, scores, rng):
+    """Cluster of one record among the atoms heavier than its slice; it keeps its old one where that is the only one."""
+    n_above = 0
+    top = -math.inf
+    while n_above < weights.shape[0] and weights[n_above] > slice_:
+        score = log_weight(weighing, channel, kernel, z, y, atoms, n_above)
+        scores[n_above] = score
+        top = max(top, score)
+        n_above += 1
+    if n_above < 2:
+        return old
+    mass = 0.0
+    for h in range(n_above):
+        scores[h] = math.exp(scores[h] - top)
+        mass += scores[h]
+    return chosen(scores, 0, n_above, mass, rng)
+
+
 @inner
 def update_records(weighing, channel, kernel, z, c, y, weights, atoms, slices, rng):
     """Draw the cluster and the latent value of every record; returns the acceptance rate of the latter."""
     scores = np.empty(atoms.shape[0])
     total = 0.0
     for i in range(c.shape[0]):
-        u = slices[i]
-        n_above = 0
-        top = -math.inf
-        while n_above < weights.shape[0] and weights[n_above] > u:
-            score = log_weight(weighing, channel, kernel, z[i], y[i], atoms, n_above)
-            scores[n_above] = score
-            top = max(top, score)
-            n_above += 1
-        if n_above > 1:
-            mass = 0.0
-            for h in range(n_above):
-                scores[h] = math.exp(scores[h] - top)
-                mass += scores[h]
-            c[i] = chosen(scores, 0, n_above, mass, rng)
+        c[i] = cluster_above(weighing, channel, kernel, z[i], y[i], c[i], weights, atoms, slices[i], scores, rng)
         total += update_latent(channel, kernel, z[i], y, i, atoms, c[i], rng)
     return total / c.shape[0]
 
@@ -139,9 +135,7 @@ def run_slices(
     """
     n = c.shape[0]
     slices = np.empty(n)
-    sizes = np.zeros(atoms.shape[0], np.int64)
-    for i in range(n):
-        sizes[c[i]] += 1
+    sizes = cluster_sizes(c, atoms.shape[0])
     accepted, moved = 0.0, 0.0
     for sweep in range(sweeps):
         heavy, atoms = cut_measure(kernel, mixing, strength[0], c, atoms, sizes, slices, rng)

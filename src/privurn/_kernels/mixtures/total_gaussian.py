@@ -17,6 +17,7 @@ from typing import NamedTuple
 from privurn._kernels.mixtures.channels import Gaussian
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
 from privurn._kernels.mixtures.dispatch import implement, inner
+from privurn._kernels.mixtures.gaussian import GaussianKernel, posterior_of
 from privurn._kernels.mixtures.incomplete_gamma import gamma_below, log_gamma_below
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
@@ -56,33 +57,14 @@ def _set_deviation(atoms, h, variance, noise):
     atoms[h, 2] = math.log(atoms[h, 1]) + HALF_LOG_2PI
 
 
-@implement(update_derived, TotalGaussianKernel)
-def _(kernel, atoms, h):
-    atoms[h, 2] = math.log(atoms[h, 1]) + HALF_LOG_2PI
+# The law of a value given its atom is the Gaussian kernel's: the base measure alone is another
+for _same in (update_derived, update_value, log_kernel, update_statistics):
+    implement(_same, TotalGaussianKernel)(_same.table[GaussianKernel,])
 
 
 @implement(update_from_base, TotalGaussianKernel)
 def _(kernel, atoms, h, rng):
     _update_cut(atoms, h, kernel.mean, kernel.precision, kernel.shape, kernel.scale, kernel.noise, rng)
-
-
-@implement(update_value, TotalGaussianKernel)
-def _(kernel, y, i, atoms, h, rng):
-    y[i] = atoms[h, 0] + atoms[h, 1] * rng.standard_normal()
-
-
-@implement(log_kernel, TotalGaussianKernel)
-def _(kernel, y, atoms, h):
-    x = (y - atoms[h, 0]) / atoms[h, 1]
-    return -atoms[h, 2] - 0.5 * x * x
-
-
-@implement(update_statistics, TotalGaussianKernel)
-def _(kernel, statistics, h, y):
-    x = y - kernel.mean
-    statistics[h, 0] += 1.0
-    statistics[h, 1] += x
-    statistics[h, 2] += x * x
 
 
 @inner
@@ -146,20 +128,12 @@ def _(channel, kernel, seen, h, z, sign):
     seen[h, 2] += sign * x * x
 
 
-@inner
-def _posterior(kernel, seen, h):
-    n, sums, squares = seen[h, 0], seen[h, 1], seen[h, 2]
-    precision = kernel.precision + n
-    scale = kernel.scale + 0.5 * max(squares - sums * sums / precision, 0.0)
-    return kernel.mean + sums / precision, precision, kernel.shape + 0.5 * n, scale
-
-
 @implement(log_evidence, Gaussian, TotalGaussianKernel)
 def _(channel, kernel, seen, h):
     n = seen[h, 0]
     if n < 0.5:
         return 0.0
-    _, precision, shape, scale = _posterior(kernel, seen, h)
+    _, precision, shape, scale = posterior_of(kernel, seen, h)
     floor = kernel.noise * kernel.noise
     cut = log_gamma_below(shape, scale / floor) - log_gamma_below(kernel.shape, kernel.scale / floor)
     uncut = math.lgamma(shape) - math.lgamma(kernel.shape) + kernel.shape * math.log(kernel.scale) - shape * math.log(scale)
@@ -168,5 +142,5 @@ def _(channel, kernel, seen, h):
 
 @implement(update_atom_from_seen, Gaussian, TotalGaussianKernel)
 def _(channel, kernel, atoms, h, seen, row, rng):
-    mean, precision, shape, scale = _posterior(kernel, seen, row)
+    mean, precision, shape, scale = posterior_of(kernel, seen, row)
     _update_cut(atoms, h, mean, precision, shape, scale, kernel.noise, rng)

@@ -11,6 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.noisy_statistics.balance import update_balanced
 from privurn._kernels.noisy_statistics.protocol import update_free, update_parameters
 from privurn._kernels.noisy_statistics.sweeps import jumped, update_records, update_sum, wandered
 from privurn._kernels.noisy_statistics.triangles import update_cholesky
@@ -22,13 +23,17 @@ REFRESH = 20
 
 
 class Tuning(NamedTuple):
-    """jumps and steps a sweep; whether steps move log n too; largest jump or 0 to adapt it; width of a standardised record."""
+    """Moves of a sweep, and what they need.
+
+    joint     whether steps move log n too; block the largest jump, or 0 to adapt it; width of a standardised record
+    """
 
     jumps: int
     steps: int
     joint: bool
     block: int
     width: int
+    balances: int = 0
 
 
 @register_jitable
@@ -73,6 +78,28 @@ def update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, 
     return records, n, moved
 
 
+@register_jitable
+def swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng):
+    """Records one by one, then jumps, at fixed parameters. Returns records, n, and the shares that were accepted of each."""
+    update_sum(model, records, n, total)
+    share = update_records(model, noise, theta, records, n, total, rng) / max(1, n)
+    records, n, hops = update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
+    return records, n, share, hops / max(1, tuning.jumps)
+
+
+@register_jitable
+def update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates):
+    """Write the state down after every thin-th sweep, if anything is kept; returns its row, or -1."""
+    if len(kept) == 0 or (sweep + 1) % thin != 0:
+        return -1
+    at = sweep // thin
+    kept[at] = theta
+    kept_n[at] = n
+    rates[at, 0] = share
+    rates[at, 1] = hops
+    return at
+
+
 @compiled
 def update_centred_chain(
     model, noise, size, tuning, theta, records, count, numbers, rng, sweeps, thin, warming, kept, kept_n, rates
@@ -80,20 +107,11 @@ def update_centred_chain(
     """Parameters given records, records one by one, jumps. Returns the records, which may have been moved to more room."""
     total = np.zeros(len(noise.entries))
     n = count[0]
-    fixed = len(kept) > 0
     for sweep in range(sweeps):
         update_parameters(model, theta, records, n, rng)
-        update_sum(model, records, n, total)
-        moved = update_records(model, noise, theta, records, n, total, rng)
-        share = moved / max(1, n)
         numbers[1] += warming
-        records, n, hops = update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
-        if fixed and (sweep + 1) % thin == 0:
-            at = sweep // thin
-            kept[at] = theta
-            kept_n[at] = n
-            rates[at, 0] = share
-            rates[at, 1] = hops / max(1, tuning.jumps)
+        records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
+        update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
     count[0] = n
     return records
 
@@ -123,26 +141,24 @@ def update_interwoven_chain(
     total = np.zeros(len(noise.entries))
     point = np.empty(len(mean))
     n = count[0]
-    fixed = len(kept) > 0
     for sweep in range(sweeps):
         update_parameters(model, theta, records, n, rng)
-        update_sum(model, records, n, total)
-        moved = update_records(model, noise, theta, records, n, total, rng)
-        share = moved / max(1, n)
-        records, n, hops = update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
+        records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
         records, n, walked = wandered(model, noise, size, theta, records, n, total, factor, math.exp(numbers[0]), tuning, rng)
+        evened = 0
+        if tuning.balances > 0:
+            spread = math.sqrt(np.sum(factor[len(theta)] ** 2))
+            records, n, evened = update_balanced(model, noise, size, theta, records, n, total, spread, tuning, rng)
         if warming:
             gain = 1.0 / (1.0 + numbers[1]) ** 0.6
             numbers[0] += gain * (walked - STEP_ACCEPTANCE * tuning.steps)
             update_free(model, theta, point)
             point[len(theta)] = math.log(n + rng.random())
             _update_moments(point, numbers, mean, covariance, factor)
-        if fixed and (sweep + 1) % thin == 0:
-            at = sweep // thin
-            kept[at] = theta
-            kept_n[at] = n
-            rates[at, 0] = share
-            rates[at, 1] = hops / max(1, tuning.jumps)
+        at = update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
+        if at >= 0:
             rates[at, 2] = walked / max(1, tuning.steps)
+            if tuning.balances > 0:
+                rates[at, 3] = evened / tuning.balances
     count[0] = n
     return records

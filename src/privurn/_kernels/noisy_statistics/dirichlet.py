@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from privurn._kernels.noisy_statistics.protocol import provide
+from privurn._kernels.noisy_statistics.protocol import provide_from
 
 
 class Dirichlet(NamedTuple):
@@ -165,6 +165,42 @@ def update_total(model, theta, standard, n, out):
             out[j] += one[j]
 
 
+def update_linearised(model, theta, standard, n, out, slopes):
+    """Per log alpha_j, log g_j moves by alpha_j (1/c - 3/2c (1 - 1/root) + e_j / alpha_j^2), log x_k by [j = k] - x_j of it."""
+    d = len(model.columns)
+    bound = math.exp(model.floor)
+    weight, speed, product = np.empty(d), np.empty(d), np.ones(d)
+    out[:] = 0.0
+    slopes[:] = 0.0
+    for i in range(n):
+        total = 0.0
+        for j in range(d):
+            c = theta[j] + 2.0 / 3.0
+            root = 1.0 + standard[i, j] / math.sqrt(9.0 * c)
+            if not root > 0.0:
+                out[:] = math.nan
+                return
+            e = standard[i, d + j] / theta[j]
+            weight[j] = c * root * root * root * math.exp(-e)
+            speed[j] = theta[j] / c * (1.5 / root - 0.5) + e
+            total += weight[j]
+        for j in range(d):
+            weight[j] /= total
+        for j in range(d):
+            if weight[j] <= bound:
+                out[j] += model.floor
+                continue
+            product[j] *= weight[j]
+            if product[j] < 1e-100:  # logarithms are dear: one for many records
+                out[j] += math.log(product[j])
+                product[j] = 1.0
+            slopes[j, j] += speed[j]
+            for k in range(d):
+                slopes[j, k] -= speed[k] * weight[k]
+    for j in range(d):
+        out[j] += math.log(product[j])
+
+
 def log_ancillary(model, theta, standard, n):
     d = len(model.columns)
     found = 0.0
@@ -239,18 +275,4 @@ def update_maximum(model, summary, theta):
         size *= 0.5
 
 
-provide(
-    Dirichlet,
-    update_record=update_record,
-    update_statistic=update_statistic,
-    update_parameters=update_parameters,
-    update_free=update_free,
-    update_from_free=update_from_free,
-    log_prior=log_prior,
-    update_standard=update_standard,
-    update_restored=update_restored,
-    update_total=update_total,
-    log_ancillary=log_ancillary,
-    update_summary=update_summary,
-    update_maximum=update_maximum,
-)
+provide_from(Dirichlet, globals())

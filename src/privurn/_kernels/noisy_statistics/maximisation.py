@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.noisy_statistics.chain import update_jumps
+from privurn._kernels.noisy_statistics.chain import swept, update_kept
 from privurn._kernels.noisy_statistics.noise import log_size
 from privurn._kernels.noisy_statistics.protocol import (
     log_ancillary,
@@ -30,7 +30,7 @@ from privurn._kernels.noisy_statistics.protocol import (
     update_summary,
     update_total,
 )
-from privurn._kernels.noisy_statistics.sweeps import grown, update_records, update_sum
+from privurn._kernels.noisy_statistics.sweeps import grown
 
 STEP = 0.1
 """Half the width of the central difference, in posterior deviations."""
@@ -121,9 +121,7 @@ def update_climbing_chain(
     standard = np.zeros((records.shape[0], tuning.width))
     n = count[0]
     for sweep in range(sweeps):
-        update_sum(model, records, n, total)
-        share = update_records(model, noise, theta, records, n, total, rng) / max(1, n)
-        records, n, hops = update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
+        records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
         standard = grown(standard, n)
         for i in range(n):
             update_standard(model, theta, records[i], rng, standard[i])
@@ -140,12 +138,8 @@ def update_climbing_chain(
             for j in range(len(point)):
                 point[j] = min(furthest, max(-furthest, point[j] + gain * slopes[j]))
             _update_placed(model, centre, factor, point, theta)
-        if len(kept) > 0 and (sweep + 1) % thin == 0:
-            at = sweep // thin
-            kept[at] = theta
-            kept_n[at] = n
-            rates[at, 0] = share
-            rates[at, 1] = hops / max(1, tuning.jumps)
+        at = update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
+        if at >= 0:
             kept_point[at] = point
             kept_slopes[at] = slopes
     count[0] = n
@@ -177,20 +171,13 @@ def update_maximising_chain(
     fresh = np.empty(len(summary))
     n = count[0]
     for sweep in range(sweeps):
-        update_sum(model, records, n, total)
-        share = update_records(model, noise, theta, records, n, total, rng) / max(1, n)
-        records, n, hops = update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
+        records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
         update_summary(model, records, n, fresh)
         numbers[1] += 1.0
         share_of_new = 1.0 if numbers[1] == 1.0 else gain
         for j in range(len(summary)):
             summary[j] += share_of_new * (fresh[j] - summary[j])
         update_maximum(model, summary, theta)
-        if len(kept) > 0 and (sweep + 1) % thin == 0:
-            at = sweep // thin
-            kept[at] = theta
-            kept_n[at] = n
-            rates[at, 0] = share
-            rates[at, 1] = hops / max(1, tuning.jumps)
+        update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
     count[0] = n
     return records

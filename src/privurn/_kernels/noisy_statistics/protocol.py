@@ -26,18 +26,24 @@ INTERWEAVING = (
     "update_total",
     "log_ancillary",
 )
+BALANCING = ("update_linearised",)
 MAXIMISING = ("update_summary", "update_maximum")
 
 INLINE = {"forceinline": True}
 """For functions called once a record: a call would copy all fields of the model's record, which costs more than the work."""
 
-TABLE: dict[str, dict[type, Callable[..., Any]]] = {name: {} for name in (*REQUIRED, *INTERWEAVING, *MAXIMISING)}
+TABLE: dict[str, dict[type, Callable[..., Any]]] = {name: {} for name in (*REQUIRED, *INTERWEAVING, *BALANCING, *MAXIMISING)}
 
 
 def provide(kind, **functions):
     """Attach functions to a type of models; those it lacks are missing moves, not errors."""
     for name, function in functions.items():
         TABLE[name][kind] = function
+
+
+def provide_from(kind, namespace):
+    """The same for all functions that a module defines under the names of this one."""
+    provide(kind, **{name: namespace[name] for name in TABLE if name in namespace})
 
 
 def _found(name, model):
@@ -152,6 +158,21 @@ def log_ancillary(model, theta, standard, n):
 @overload(log_ancillary)
 def _log_ancillary(model, theta, standard, n):
     return _found("log_ancillary", model)
+
+
+def update_linearised(model, theta, standard, n, out, slopes):
+    """As `update_total` without rounding, and slopes[j, k], its derivative along free coordinate k: as many as entries."""
+    TABLE["update_linearised"][type(model)](model, theta, standard, n, out, slopes)
+
+
+@overload(update_linearised)
+def _update_linearised(model, theta, standard, n, out, slopes):
+    return _found("update_linearised", model) or _not_linearised
+
+
+def _not_linearised(model, theta, standard, n, out, slopes):
+    """Compiled for models without the move, which never get here."""
+    slopes[:] = 0.0
 
 
 def update_summary(model, records, n, out):

@@ -19,7 +19,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels.noisy_statistics.moments import BLOCK, moment, update_lane_sums, update_moments
-from privurn._kernels.noisy_statistics.protocol import provide
+from privurn._kernels.noisy_statistics.protocol import provide_from
 from privurn._kernels.noisy_statistics.triangles import update_backward, update_cholesky, update_forward
 
 
@@ -334,18 +334,4 @@ def update_maximum(model, summary, theta):
             theta[2 * p + 2 + j * (j + 1) // 2 + k] = scatter[j, k]
 
 
-provide(
-    Regression,
-    update_record=update_record,
-    update_statistic=update_statistic,
-    update_parameters=update_parameters,
-    update_free=update_free,
-    update_from_free=update_from_free,
-    log_prior=log_prior,
-    update_standard=update_standard,
-    update_restored=update_restored,
-    update_total=update_total,
-    log_ancillary=log_ancillary,
-    update_summary=update_summary,
-    update_maximum=update_maximum,
-)
+provide_from(Regression, globals())

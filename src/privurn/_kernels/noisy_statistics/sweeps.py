@@ -127,6 +127,7 @@ def wandered(model, noise, size, theta, records, n, total, factor, scale, tuning
     new_free, new_theta, new_total = np.empty(size_free + 1), theta.copy(), total.copy()
     row = np.empty(records.shape[1])
     update_free(model, theta, free)
+    free[size_free] = 0.0  # log n, measured from where it is
     prior = log_prior(model, theta)
     moved = 0
     if not math.isfinite(prior):  # a place where the model does not offer this move

@@ -40,3 +40,30 @@ def update_backward(factor, size, v):
         for k in range(i + 1, size):
             value -= factor[k, i] * v[k]
         v[i] = value / factor[i, i]
+
+
+@register_jitable
+def update_solution(m, size, v):
+    """Solve m x = v in place by elimination, m is overwritten; returns log |det m|, -infinity where it is 0."""
+    level = 0.0
+    for i in range(size):
+        best = i
+        for k in range(i + 1, size):
+            if abs(m[k, i]) > abs(m[best, i]):
+                best = k
+        if not abs(m[best, i]) > 0.0:
+            return -math.inf
+        for k in range(size):
+            m[i, k], m[best, k] = m[best, k], m[i, k]
+        v[i], v[best] = v[best], v[i]
+        level += math.log(abs(m[i, i]))
+        for k in range(i + 1, size):
+            share = m[k, i] / m[i, i]
+            for j in range(i, size):
+                m[k, j] -= share * m[i, j]
+            v[k] -= share * v[i]
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            v[i] -= m[i, k] * v[k]
+        v[i] /= m[i, i]
+    return level

@@ -1,6 +1,9 @@
 """Noise on integers: OpenDP's exact samplers for releases, floating-point twins for simulation, and the log masses.
 
 laplace:  P(k) proportional to e^(-|k|/scale);  gaussian:  P(k) proportional to e^(-k^2/(2 scale^2)), k any integer.
+
+Every release with additive noise gets it from `noisy_integers`: OpenDP adds it to the integers, and what would leave 64 bits it
+replaces by the end of their range, which is post-processing.
 """
 
 import math
@@ -33,15 +36,16 @@ def check_scale(scale: float) -> None:
 
 
 def noisy_integers(exact: NDArray[np.int64], *, noise: NoiseKind, scale: float) -> NDArray[np.int64]:
-    """Every integer plus independent noise by OpenDP, whose randomness is the operating system's."""
-    measurement = _measurement(noise, scale)
+    """Every integer plus independent noise by OpenDP, whose generator the operating system seeds."""
+    add_noise = measurement(noise, scale)
     flat = exact.ravel()
-    blocks = [np.array(measurement(flat[i : i + AT_ONCE].tolist()), np.int64) for i in range(0, len(flat), AT_ONCE)]
+    blocks = [np.array(add_noise(flat[i : i + AT_ONCE].tolist()), np.int64) for i in range(0, len(flat), AT_ONCE)]
     return np.concatenate(blocks).reshape(exact.shape) if blocks else exact.copy()
 
 
-@lru_cache(maxsize=8)
-def _measurement(noise: NoiseKind, scale: float) -> Any:
+@lru_cache(maxsize=16)
+def measurement(noise: NoiseKind, scale: float) -> Any:
+    """OpenDP's measurement on vectors of 64-bit integers."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -52,18 +56,19 @@ def _measurement(noise: NoiseKind, scale: float) -> Any:
 
 
 def simulated_noise(shape: tuple[int, ...], *, noise: NoiseKind, scale: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The same law from NumPy's generator, up to floating-point rounding."""
+    """The same law from NumPy's generator, up to floating-point rounding: never for a release."""
     if noise == "laplace":
-        first, second = np.floor(scale * rng.exponential(size=(2, *shape)))  # rounded down, an exponential is geometric
-        two_sided: NDArray[np.int64] = (first - second).astype(np.int64)
-        return two_sided
+        if scale > 2.0**20:  # rounded down, an exponential is geometric; one of so small a rate needs no more care
+            first, second = np.floor(scale * rng.exponential(size=(2, *shape)))
+            return np.asarray(first - second, np.int64)
+        success = -math.expm1(-1.0 / scale)
+        return rng.geometric(success, shape) - rng.geometric(success, shape)
     if scale > 1e3:  # rounding a normal number: the masses agree to 1/(24 scale^2) near the centre
         return np.rint(scale * rng.standard_normal(shape)).astype(np.int64)
     reach = math.ceil(12.0 * scale) + 2
     support = np.arange(-reach, reach + 1)
     ends = np.cumsum(np.exp(-0.5 * (support / scale) ** 2))
-    drawn: NDArray[np.int64] = support[np.searchsorted(ends, rng.random(shape) * ends[-1])]
-    return drawn
+    return np.asarray(support[np.searchsorted(ends, rng.random(shape) * ends[-1])], np.int64)
 
 
 def log_mass(k: NDArray[np.float64], *, noise: NoiseKind, scale: float) -> NDArray[np.float64]:

@@ -1,0 +1,89 @@
+"""What the commands that make a release share: options, who pays, seeds for tests, and the lines that all of them print."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privurn.cli.console import note, print_json, print_text
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.privacy.certificate import Certificate
+    from privurn.privacy.entropy import Entropy
+    from privurn.releasing import Release
+
+DataFile = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")]
+Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")]
+Contributions = Annotated[int, typer.Option(help="Most records that one person may own.")]
+LedgerPath = Annotated[
+    Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
+]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")]
+FileFormat = Annotated[str, typer.Option("--format", help="Format of the released data: csv or parquet.")]
+TestSeed = Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")]
+
+
+def check_output(folder: Path, file_format: str) -> None:
+    """A new folder, and a format that can be written."""
+    from privurn.storage import check_new_folder
+
+    check_new_folder(folder)
+    if file_format not in ("csv", "parquet"):
+        raise FormatError(f"the format {file_format!r} is not known.", hint="--format csv or --format parquet")
+
+
+def payment(file: str, ledger: Path | None, no_ledger: bool) -> Path | None:
+    """The ledger named, or the one beside the file; None when there is none or none is wanted."""
+    if ledger is not None and no_ledger:
+        raise FormatError("--ledger and --no-ledger contradict each other.")
+    beside = Path(f"{file}.ledger")
+    if ledger is None and not no_ledger and beside.exists():
+        return beside
+    return ledger
+
+
+def seeded(seed: int | None) -> "Entropy | None":
+    """Entropy that can be repeated, where a test asks for it."""
+    from privurn.privacy.entropy import SeededEntropy
+
+    return None if seed is None else SeededEntropy(seed)
+
+
+def print_opening(certificate: "Certificate", what: str) -> None:
+    """What was made, and whether its guarantee holds."""
+    print_text(what)
+    if not certificate["private"]:
+        print_text("Seeded, so NOT private: for tests only. Without the seed it would be:")
+
+
+def guarantee_words(certificate: "Certificate") -> str:
+    """Epsilon and delta, and for whom."""
+    target, unit = certificate["target"], certificate["privacy_unit"]["unit"]
+    return f"Guarantee: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for {unit}"
+
+
+def warn(certificate: "Certificate") -> None:
+    """On standard error: a seed, or no ledger."""
+    if not certificate["private"]:
+        note("warning: seeded: not private. Use it for tests only.")
+    if not certificate["ledger"]["used"]:
+        note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
+
+
+def show_folder(made: "Release", output: Path, *, json: bool, words: Callable[[], None]) -> None:
+    """A folder that was written: one JSON object, or a command's own words and where everything is."""
+    certificate = made.certificate
+    paths = {
+        "folder": str(output),
+        "data": str(output / certificate["output"]["file"]),
+        "certificate": str(output / "certificate.json"),
+    }
+    if json:
+        print_json({"paths": paths, "remarks": list(made.remarks), "certificate": dict(certificate.data)})
+        return
+    words()
+    warn(certificate)
+    print_text(f"Data:        {paths['data']}")
+    print_text(f"Certificate: {paths['certificate']}   (check it: privurn verify {output})")

@@ -1,0 +1,73 @@
+"""The prior of a mixture: atoms of the base measure, mixing measures, and densities of such measures."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privurn.errors import ModelError
+from privurn.mixtures.mixings import GammaPrior
+
+Floats = NDArray[np.float64]
+
+PRIOR_ATOMS = 20_000
+MOST_STICKS = 256
+LEAST_STICK = 1e-3
+"""Mixing measures are cut where less than this is left, or after so many pieces."""
+
+
+def grid_points(grid: ArrayLike, *, least: int = 1) -> Floats:
+    """Points at which a density is asked for, checked."""
+    try:
+        points = np.asarray(grid, np.float64)
+    except (TypeError, ValueError):
+        points = np.empty(0)
+    if points.ndim != 1 or points.size < least or not np.isfinite(points).all():
+        raise ModelError(f"a grid is a list of finite numbers, at least {least}.", hint="np.linspace(lower, upper, 200)")
+    return points
+
+
+def base_atoms(kernel: Any, atoms: int, *, seed: int = 0) -> Floats:
+    """Parameters of so many draws from the base measure."""
+    from privurn._kernels.mixtures.clusters import first_atoms
+    from privurn._kernels.mixtures.dispatch import entry
+
+    columns, record = kernel.columns(), kernel.record()
+    nobody = np.empty((0, columns), np.int64) if columns else np.empty(0)
+    # Clusters without members: what a sampler starts from, with nothing to move it away from the base measure
+    run = entry(first_atoms, record)
+    sizes = 1, atoms, kernel.width, kernel.n_statistics
+    drawn = run(record, np.empty(0, np.int64), nobody, *sizes, np.zeros(2), np.random.default_rng(seed))
+    return np.asarray(drawn[:, : len(kernel.parameter_names)])
+
+
+def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Mixing measures from the prior by breaking sticks: weights (draws, atoms), parameters (draws, atoms, parameter)."""
+    from privurn._kernels.mixtures.mixings import stick
+
+    rng, mixing = np.random.default_rng([seed, 1]), model.mixing.record()
+    strength = model.mixing.strength
+    weights = np.zeros((draws, MOST_STICKS))
+    for each in weights:
+        s = rng.gamma(strength.shape) / strength.rate if isinstance(strength, GammaPrior) else float(strength)
+        rest = 1.0
+        for piece in range(MOST_STICKS):
+            share = 1.0 if rest < LEAST_STICK or piece == MOST_STICKS - 1 else stick(mixing, s, 0, piece + 1, rng)
+            each[piece] = rest * share
+            rest -= each[piece]
+            if share == 1.0:
+                break
+    used = int(np.count_nonzero(weights, axis=1).max())
+    parameters = base_atoms(model.kernel, draws * used, seed=seed + 1)
+    return weights[:, :used].copy(), parameters.reshape(draws, used, -1)
+
+
+def measure_densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:
+    """Density of each mixing measure at each point: (measures, points)."""
+    from privurn._kernels.mixtures.clusters import update_densities
+    from privurn._kernels.mixtures.dispatch import entry
+
+    out, record = np.empty((len(weights), len(points))), kernel.record()
+    weights, atoms = np.ascontiguousarray(weights), np.ascontiguousarray(atoms)
+    entry(update_densities, record)(out, record, weights, atoms, kernel.width, points)
+    return out

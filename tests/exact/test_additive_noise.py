@@ -1,0 +1,306 @@
+"""One door for additive noise: whatever adds noise to numbers for a release gets it from OpenDP through one function."""
+
+import ast
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opendp.mod
+import pytest
+
+import privurn
+from privurn.channels import (
+    CHANNELS,
+    HaarWaveletChannel,
+    HistogramStatistic,
+    MarginalsStatistic,
+    MomentsStatistic,
+    NoisyStatisticChannel,
+    SmoothedHistogramChannel,
+)
+from privurn.channels.from_certificate import channel_of
+from privurn.domain import Categories
+from privurn.errors import DomainError
+from privurn.mechanisms.label_discovery import LabelDiscovery
+from privurn.noisy_statistics.calibrating import Budget
+from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+from privurn.noisy_statistics.file import release_statistics
+from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
+from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.noisy_statistics.registry import STATISTICS
+from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.noisy_statistics.statistic import opened
+from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.noisy_statistics.table_statistic import TableStatistic
+from privurn.privacy import additive_noise
+from privurn.privacy.entropy import SystemEntropy
+from privurn.privatising import privatise
+
+DATA = np.random.default_rng(2).integers(0, 3, 40).astype(float)
+PAIRS = np.column_stack([DATA, DATA[::-1]])
+FIRST = 5000
+"""What the door of these tests adds to the first number; one more to each further one."""
+
+
+def forbidden(*_, **__):
+    raise AssertionError("a generator that must not be used on the release path")
+
+
+@pytest.fixture
+def door(monkeypatch):
+    """Every call of the one function, as (noise, scale, numbers); all other sources of noise are shut."""
+    privatise(DATA, epsilon=1, bounds=(0, 2))  # Numba and Arrow look at NumPy's generators when they are loaded
+    calls = []
+
+    def measurement(noise, scale):
+        def add(exact):
+            calls.append((noise, scale, len(exact)))
+            return [each + FIRST + i for i, each in enumerate(exact)]
+
+        return add
+
+    monkeypatch.setattr(additive_noise, "measurement", measurement)
+    for name in ("__call__", "invoke"):
+        monkeypatch.setattr(opendp.mod.Measurement, name, forbidden)
+    for name in ("default_rng", "Generator", "PCG64", "RandomState", "normal", "laplace", "random", "geometric"):
+        monkeypatch.setattr(np.random, name, forbidden)
+    return calls
+
+
+@dataclass
+class Told:
+    """What a release published and what it was made of, in lattice steps, and the calls that it should have made."""
+
+    published: Any
+    exact: Any
+    calls: list[tuple[str, float, int]]
+
+
+def local(name, **extra):
+    def run():
+        out = privatise(DATA, channel=name, epsilon=1, bounds=(0, 2), order="kept", **extra)
+        channel, published = channel_of(out.certificate), np.asarray(out.data, float)
+        exact = channel.lattice(DATA)
+        if isinstance(channel, HaarWaveletChannel):
+            steps = channel.resolution
+            return Told(published * steps, exact, [("laplace", channel.scale * steps, exact.size)])
+        steps = (published.ravel() - channel.bounds[0]) / channel.step
+        return Told(steps, exact, [(channel.noise, channel.lattice_scale, exact.size)])
+
+    return pytest.param(run, id=name)
+
+
+def summed(statistic, noise, data=DATA):
+    def run():
+        channel = NoisyStatisticChannel(statistic=statistic, n=len(data), noise=noise, scale=2.0)
+        published = channel.privatise(data, entropy=SystemEntropy()) * statistic.unit
+        return Told(published, channel.total(data), [(noise, 2.0 * statistic.unit, channel.dimension)])
+
+    return pytest.param(run, id=f"noisy-statistic {statistic.kind} {noise}")
+
+
+def counts(noise, steps):
+    def run():
+        table = {"domain": privurn.Grid(0, 2, 1), "mechanism": "perturbed-histogram", "publish": "counts"}
+        delta = 1e-6 if noise == "discrete-gaussian" else 0.0
+        out = privurn.release(DATA, noise=noise, epsilon=1, delta=delta, **table)
+        scale = out.certificate["mechanism"]["parameters"]["scale"]
+        exact = np.bincount(DATA.astype(int)) * steps
+        kind = "gaussian" if noise == "discrete-gaussian" else "laplace"
+        return Told(np.asarray(out.data)[:, -1].astype(float) * steps, exact, [(kind, scale * steps, 3)])
+
+    return pytest.param(run, id=f"perturbed-histogram {noise}")
+
+
+def statistic(made, noise, **own):
+    gaussian = noise == "discrete-gaussian"
+
+    def run():
+        budget = Budget(epsilon=1, epsilon_n=0.5, noise=noise, delta=1e-6 if gaussian else 0.0)
+        mechanism = made.calibrated(budget=budget, **own)
+        public = release_statistics(PAIRS, mechanism=mechanism, budget=budget).statistics
+        with opened(PAIRS) as source:
+            sums, n = mechanism.sum_units(source)
+        law, size = mechanism.noise, mechanism.size_noise
+        told = [*(public.values / law.step), public.noisy_n / size.step]
+        calls = [(law.kind, law.units, len(sums)), (size.kind, size.units, 1)]
+        # the second call begins anew at FIRST, so n is told as if it were the next number
+        return Told([*told[:-1], told[-1] + len(sums)], [*sums, n * round(1 / size.step)], calls)
+
+    return pytest.param(run, id=f"noisy-{made.model}-statistics {noise}")
+
+
+def both(made, **own):
+    return [statistic(made, noise, **own) for noise in ("laplace", "discrete-gaussian")]
+
+
+FLAGS = {"column_0": Categories([0, 1, 2]), "column_1": Categories([0, 1, 2])}
+CASES = [
+    local("laplace"),
+    local("gaussian", delta=1e-5),
+    local("haar-wavelet", levels=1),
+    local("discrete-laplace"),
+    local("discrete-gaussian", delta=1e-5),
+    *(summed(HistogramStatistic(bounds=(0, 2), bins=3), noise) for noise in ("laplace", "gaussian")),
+    *(summed(MomentsStatistic(bounds=(0, 2), degree=2), noise) for noise in ("laplace", "gaussian")),
+    *(summed(MarginalsStatistic(sizes=(3, 3), marginals=((0,), (0, 1))), noise, PAIRS) for noise in ("laplace", "gaussian")),
+    counts("laplace", 1024),
+    counts("discrete-laplace", 1),
+    counts("discrete-gaussian", 1),
+    *both(RegressionStatistic, response="column_1", covariates=["column_0"], bounds=(0, 2)),
+    *both(LogisticStatistic, response="column_1", covariates=["column_0"], bounds=(0, 2)),
+    *both(NormalStatistic, response="column_1", bounds=(0, 2)),
+    *both(DirichletStatistic, parts=("column_0", "column_1"), floor=0.01),
+    *both(TableStatistic, domain=FLAGS),
+    *both(BernoulliStatistic, column="column_0"),
+    *both(PoissonStatistic, column="column_0", upper=2),
+]
+WITHOUT_NOISE = {"randomised-response", "randomised-responses", "smoothed-histogram"}
+
+
+def check(run, calls):
+    calls.clear()
+    told = run()
+    assert calls == told.calls
+    added = np.ravel(np.asarray(told.published, float) - np.asarray(told.exact, float))
+    np.testing.assert_allclose(added, FIRST + np.arange(len(added)), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_every_release_gets_its_noise_through_one_door(run, door):
+    """Its kind and scale are the accounted ones, each number gets it once, and nothing else is added."""
+    check(run, door)
+
+
+def test_every_kind_of_additive_noise_is_among_the_cases():
+    named = {str(case.id).split()[0] for case in CASES}
+    assert named == (set(CHANNELS) | set(STATISTICS) | {"perturbed-histogram"}) - WITHOUT_NOISE
+
+
+def test_channels_without_additive_noise_do_not_use_the_door(door):
+    assert len(privatise(DATA, channel="randomised-response", categories=[0, 1, 2], epsilon=1).data) == 40
+    smooth = SmoothedHistogramChannel(bounds=(0, 2), bins=3, n=40, draws=9, weight=Fraction(1, 5))
+    assert len(smooth.privatise(DATA, entropy=SystemEntropy())) == 9
+    assert door == []
+
+
+BUGS = {
+    "privurn.channels.lattice": "laplace",
+    "privurn.channels.haar_wavelet": "haar-wavelet",
+    "privurn.channels.noisy_statistic": "noisy-statistic histogram laplace",
+    "privurn.mechanisms.perturbed_histogram": "perturbed-histogram discrete-laplace",
+    "privurn.noisy_statistics.noise_law": "noisy-table-statistics laplace",
+}
+
+
+@pytest.mark.parametrize("module", BUGS)
+def test_noise_from_elsewhere_would_be_seen(module, door, monkeypatch):
+    """The planted bug: a module that draws noise of the right law by itself, from words of the operating system."""
+
+    def own(exact, *, noise, scale):
+        words = SystemEntropy().words(exact.size).reshape(exact.shape)
+        return exact + np.rint(scale * np.log1p(words / 2.0**63) * np.where(words % 2, 1, -1)).astype(np.int64)
+
+    [run] = next(case.values for case in CASES if case.id == BUGS[module])
+    check(run, door)
+    monkeypatch.setattr(f"{module}.noisy_integers", own)
+    with pytest.raises(AssertionError):
+        check(run, door)
+
+
+def test_nobody_else_knows_opendp():
+    """Label discovery is the other one: its noise is within OpenDP's threshold on a map, of which only the keys are used."""
+    source = Path(privurn.__file__).parent
+    knowing, adding = set(), set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if any(name.startswith("opendp") for name in [*names, module]):
+                knowing.add(path.relative_to(source).as_posix())
+            if "noisy_integers" in names:
+                adding.add("privurn." + path.relative_to(source).with_suffix("").as_posix().replace("/", "."))
+    assert knowing == {"privacy/additive_noise.py", "mechanisms/label_discovery.py"}
+    assert adding == set(BUGS)  # each has its planted bug
+
+
+def test_label_discovery_asks_opendp(monkeypatch):
+    table = privurn.counts.CountTable(np.array(["a", "b"]), np.array([900, 1]))
+    assert LabelDiscovery(scale=1.0, threshold=300).discover(table).tolist() == [True, False]
+    monkeypatch.setattr(opendp.mod.Measurement, "__call__", forbidden)
+    with pytest.raises(AssertionError, match="must not be used"):
+        LabelDiscovery(scale=1.0, threshold=300).discover(table)
+
+
+def test_numbers_at_the_ends_of_64_bits_stay_there():
+    """What would leave 64 bits becomes their end: a function of the noisy number."""
+    ends = np.array([2**63 - 1, -(2**63)] * 200, np.int64)
+    for noise in ("laplace", "gaussian"):
+        noisy = additive_noise.noisy_integers(ends, noise=noise, scale=50.0)
+        near = np.where(ends > 0, ends - noisy, noisy - ends)
+        assert near.min() == 0  # half of the noise points outwards
+        assert 0 < near.max() < 5000
+    assert additive_noise.noisy_integers(np.zeros((0, 3), np.int64), noise="laplace", scale=1.0).shape == (0, 3)
+
+
+def test_sums_beyond_64_bits_are_added_exactly():
+    """Sixteen million records at the bounds: the sums are 2^64 steps, and nothing is cut off."""
+    noise = NoiseLaw(kind="laplace", scale=4.0, step=4.0**-20)
+    mechanism = NormalStatistic(neighbouring="add-remove", noise=noise, response="y", lower=(0.0,), upper=(1.0,))
+    n = 2**24
+    public = mechanism.add_noise([n * 4**20] * 2, n, entropy=SystemEntropy())
+    np.testing.assert_allclose(public.values, n, atol=4.0 * 60)
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("laplace", 0.3), ("laplace", 7.5), ("gaussian", 0.4), ("gaussian", 55.0)])
+def test_the_law_of_a_statistic_is_the_law_of_its_integers(kind, scale):
+    """One log mass for channels and statistics: it adds up to 1, whatever the step."""
+    k = np.arange(-800, 801)
+    whole = additive_noise.log_mass(k.astype(float), noise=kind, scale=scale)
+    assert np.exp(whole).sum() == pytest.approx(1.0, abs=1e-12)
+    for step in (2.0**-20, 1.0, 8.0):
+        law = NoiseLaw(kind=kind, scale=scale * step, step=step)
+        assert np.array_equal(law.log_density(k * step), whole)
+
+
+# ---- bounds near the end of the floats -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e308), (-8e307, 8e307), (-1e308, -1e307), (0, 1.1e280)])
+@pytest.mark.parametrize("channel", ["laplace", "gaussian", "haar-wavelet"])
+def test_bounds_that_noise_would_take_out_of_the_floats_are_refused(channel, bounds):
+    extra = {"gaussian": {"delta": 1e-6}, "haar-wavelet": {"levels": 1}}.get(channel, {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DomainError, match=r"between -1e\+280 and 1e\+280") as refused:
+            privatise(DATA, channel=channel, epsilon=1, bounds=bounds, **extra)
+    assert "public number" in str(refused.value)
+
+
+@pytest.mark.parametrize("channel", ["laplace", "gaussian"])
+def test_the_largest_bounds_work_silently(channel):
+    data = np.array([-1e308, 0.0, 1e308, np.inf, np.nan])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epsilon in (1e-6, 1.0):
+            extra = {"delta": 1e-6} if channel == "gaussian" else {}
+            out = privatise(data, channel=channel, epsilon=epsilon, bounds=(-1e280, 1e280), **extra)
+            assert np.all(np.isfinite(np.asarray(out.data, float)))
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e308), (-8e307, 8e307), (-1e300, 1e300)])
+def test_statistics_with_large_bounds_are_refused_or_silent(bounds):
+    budget = Budget(epsilon=1, epsilon_n=0.5)
+    data = np.array([[-1e308, 1.0], [1e308, 0.0], [np.inf, np.nan]])
+    own = {"response": "column_1", "covariates": ["column_0"], "bounds": bounds}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if bounds[1] > 1e300:
+            with pytest.raises(DomainError, match="bound"):
+                RegressionStatistic.calibrated(budget=budget, **own)
+            return
+        made = RegressionStatistic.calibrated(budget=budget, **own)
+        assert np.all(np.isfinite(release_statistics(data, mechanism=made, budget=budget).statistics.values))

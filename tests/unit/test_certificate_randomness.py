@@ -1,0 +1,87 @@
+"""What certificates say of the source of their randomness, and that what earlier versions said still verifies."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privurn
+from privurn.noisy_statistics.calibrating import Budget
+from privurn.noisy_statistics.file import release_statistics, verify_statistics
+from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
+from privurn.privacy.certificate import Certificate
+from privurn.privacy.entropy import SeededEntropy, SystemEntropy
+from privurn.privatising import privatise
+
+DATA = np.arange(60.0) % 3
+GRID = privurn.Grid(0, 2, 1)
+LABELS = pd.DataFrame({"kind": ["a"] * 500 + ["b"] * 400})
+
+
+def released(entropy=None, **extra):
+    return privurn.release(DATA, **{"domain": GRID, "epsilon": 1, "delta": 1e-6, "entropy": entropy, **extra})
+
+
+WITH_NOISE = {
+    "perturbed histogram": lambda entropy=None: released(entropy, mechanism="perturbed-histogram"),
+    "noisy counts": lambda entropy=None: released(entropy, mechanism="perturbed-histogram", publish="counts"),
+    "laplace": lambda entropy=None: privatise(DATA, epsilon=1, bounds=(0, 2), entropy=entropy),
+    "wavelet": lambda entropy=None: privatise(
+        DATA, channel="haar-wavelet", levels=1, epsilon=1, bounds=(0, 2), entropy=entropy
+    ),
+    "discovered labels": lambda entropy=None: privurn.release(
+        LABELS, domain=privurn.OpenLabels(), column="kind", epsilon=4, delta=1e-3, entropy=entropy
+    ),
+}
+WITHOUT = {
+    "urn": released,
+    "smoothed histogram": lambda entropy=None: released(entropy, mechanism="smoothed-histogram"),
+    "randomised response": lambda entropy=None: privatise(
+        DATA, channel="randomised-response", categories=[0, 1, 2], epsilon=1, entropy=entropy
+    ),
+}
+
+
+@pytest.mark.parametrize("what", [*WITH_NOISE, *WITHOUT])
+def test_the_source_is_named(what, tmp_path):
+    make = {**WITH_NOISE, **WITHOUT}[what]
+    said = make().save(tmp_path / "made").certificate["randomness"]
+    assert ("OpenDP" in said) == (what in WITH_NOISE)
+    assert "os.urandom" in said
+    assert privurn.verify(tmp_path / "made").reasons == ()
+    assert make(SeededEntropy(3)).certificate["randomness"] == "seeded: not private"
+
+
+@pytest.mark.parametrize(("what", "said", "holds"), [
+    *((what, SystemEntropy.description, True) for what in WITH_NOISE),
+    ("laplace", "a coin", False),
+    ("urn", "OpenDP", False),
+])  # fmt: skip
+def test_what_earlier_versions_said_still_verifies(what, said, holds, tmp_path):
+    {**WITH_NOISE, **WITHOUT}[what]().save(tmp_path / "made")
+    path = tmp_path / "made" / "certificate.json"
+    fields = {**Certificate.read(path).data, "randomness": said}
+    path.write_text(Certificate.seal(fields).to_json())
+    assert privurn.verify(tmp_path / "made").reasons == (() if holds else ("the source of randomness is not the private one",))
+
+
+def test_an_urn_does_not_claim_opendps_noise(tmp_path):
+    said = WITH_NOISE["laplace"]().certificate["randomness"]
+    test_what_earlier_versions_said_still_verifies("urn", said, False, tmp_path)
+
+
+def test_statistics_name_it_too(tmp_path):
+    budget = Budget(epsilon=1)
+    made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
+    path = tmp_path / "statistics.json"
+    out = release_statistics(np.ones((5, 1)), mechanism=made, budget=budget).save(path)
+    assert "OpenDP" in out.certificate["randomness"]
+    assert verify_statistics(path).reasons == ()
+    content = json.loads(path.read_text())
+    for said, holds in ((SystemEntropy.description, True), ("a coin", False)):
+        fields = {**content["certificate"], "randomness": said}
+        path.write_text(json.dumps({**content, "certificate": dict(Certificate.seal(fields).data)}))
+        assert verify_statistics(path).valid == holds
+    seeded = release_statistics(np.ones((5, 1)), mechanism=made, budget=budget, entropy=SeededEntropy(1))
+    assert seeded.certificate["randomness"] == "seeded: not private"

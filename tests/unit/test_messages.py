@@ -1,0 +1,83 @@
+"""Wording of messages that are put together from parts."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privurn
+from privurn.errors import CertificateError, FormatError, ModelError
+from privurn.mechanisms.exponential import ExponentialHistogram
+from privurn.mixtures.reading import read_privatised
+from privurn.noisy_statistics.calibrating import Budget
+from privurn.noisy_statistics.file import read_statistics, release_statistics, verify_statistics
+from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
+from privurn.posteriors.composition import urn_prior
+from privurn.posteriors.released import observe
+from privurn.posteriors.urn_measures import measure_posterior
+from privurn.privacy.certificate import Certificate
+from privurn.reporting.page import report
+from privurn.verification import verify
+
+SOURCE = Path(privurn.__file__).parent
+
+
+def test_no_error_puts_an_article_before_an_unknown_word():
+    """ "a exponential release": a name that is filled in may begin with any letter."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and re.search(r"\ban? \{[a-z]", ast.unparse(node)):
+                found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert found == []
+
+
+def test_a_release_is_named_without_an_article():
+    mechanism = ExponentialHistogram(n=10, cells=3, records=4, epsilon=1.0)
+    with pytest.raises(ModelError, match=r"^a release by 'exponential' is not an urn on a finite domain"):
+        urn_prior(mechanism)
+    with pytest.raises(ModelError, match=r"^a release by 'exponential' is not an urn on an open domain"):
+        measure_posterior(mechanism, labels=["a"], counts=[4])
+    with pytest.raises(FormatError, match=r"^an object of type int is no release"):
+        observe(3)
+    with pytest.raises(FormatError, match=r"^an object of type int is nothing privatised"):
+        read_privatised(3)
+
+
+def of_the_future(certificate):
+    """The same certificate for a mechanism that this version has never heard of, sealed again."""
+    return Certificate.seal({**certificate.data, "mechanism": {"name": "teleported", "parameters": {}}})
+
+
+def test_reasons_are_quoted_without_a_second_full_stop(tmp_path):
+    out = privurn.release(np.arange(5.0), domain=privurn.Grid(0, 4, 1), epsilon=1, delta=1e-6)
+    out.save(tmp_path / "release")
+    path = tmp_path / "release" / "certificate.json"
+    path.write_text(of_the_future(Certificate.read(path)).to_json())
+    [reason] = verify(tmp_path / "release").reasons
+    assert reason.endswith("the mechanism 'teleported' is not known to this version")
+    for refused in (report, observe):
+        with pytest.raises(CertificateError) as error:
+            refused(tmp_path / "release")
+        assert "not known to this version" in error.value.message
+        assert ".." not in error.value.message
+    path.write_text("{}")
+    assert not verify(tmp_path / "release").reasons[0].endswith(".")
+
+
+def test_reasons_of_statistics_have_no_full_stop(tmp_path):
+    budget = Budget(epsilon=1)
+    made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
+    path = tmp_path / "statistics.json"
+    release_statistics(np.ones((5, 1)), mechanism=made, budget=budget).save(path)
+    content = json.loads(path.read_text())
+    content["certificate"] = dict(of_the_future(Certificate(content["certificate"])).data)
+    path.write_text(json.dumps(content))
+    [reason] = verify_statistics(path).reasons
+    assert reason.endswith("'teleported' is not known")
+    with pytest.raises(CertificateError) as error:
+        read_statistics(path)
+    assert ".." not in error.value.message
