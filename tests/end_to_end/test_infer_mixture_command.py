@@ -1,8 +1,6 @@
 """`privurn infer mixture` as a person meets it."""
 
 import json
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,21 +8,6 @@ import pytest
 from privurn.mixtures.samplers import MixtureSampler
 
 SHORT = ["--draws", 40, "--warm-up", 20, "--thin", 1, "--chains", 2, "--seed", 1, "--sampler", "neal5"]
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """The command line within this process: starting Python anew takes longer than the work."""
-    from privurn.cli.main import run
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["privurn", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            run()
-        shown = capsys.readouterr()
-        return SimpleNamespace(returncode=stopped.value.code, stdout=shown.out, stderr=shown.err)
-
-    return call
 
 
 @pytest.fixture

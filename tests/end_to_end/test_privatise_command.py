@@ -1,8 +1,6 @@
 """`privurn privatise` as a person meets it."""
 
 import json
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -21,21 +19,6 @@ def pay(tmp_path):
     )
     (tmp_path / "pay.csv").write_text(f"pay,town\n{rows}\n")
     return tmp_path / "pay.csv"
-
-
-@pytest.fixture
-def here_command(monkeypatch, capsys):
-    """The command line within this process: starting Python anew takes longer than the work."""
-    from privurn.cli.main import run
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["privurn", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            run()
-        shown = capsys.readouterr()
-        return SimpleNamespace(returncode=stopped.value.code, stdout=shown.out, stderr=shown.err)
-
-    return call
 
 
 def test_privatise_verify_and_ledger(privurn_command, pay):
@@ -69,25 +52,25 @@ def test_privatise_verify_and_ledger(privurn_command, pay):
         (["--channel", "randomised-response", "--epsilon", 1, "--categories", "a,b", "--column", "town"], ["town"]),
     ],
 )
-def test_other_channels(here_command, pay, words, columns):
+def test_other_channels(command, pay, words, columns):
     here = pay.parent
     named = [] if "--column" in words else ["--column", "pay"]
-    done = here_command("privatise", pay, *words, *named, "-o", here / "out", "--format", "parquet", "--json")
+    done = command("privatise", pay, *words, *named, "-o", here / "out", "--format", "parquet", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["certificate"]["mechanism"]["name"] == f"local-{words[1]}"
     assert answer["certificate"]["columns"] == columns
     assert answer["certificate"]["ledger"] == {"used": False}
     assert pq.read_table(here / "out" / "data.parquet").column_names == columns
-    assert json.loads(here_command("verify", here / "out", "--json").stdout) == {"valid": True, "reasons": []}
+    assert json.loads(command("verify", here / "out", "--json").stdout) == {"valid": True, "reasons": []}
 
 
-def test_a_changed_file_does_not_verify(here_command, pay):
+def test_a_changed_file_does_not_verify(command, pay):
     here = pay.parent
-    here_command("privatise", pay, "--column", "pay", "--epsilon", 1, "--bounds", "-10:10", "-o", here / "out")
+    command("privatise", pay, "--column", "pay", "--epsilon", 1, "--bounds", "-10:10", "-o", here / "out")
     file = here / "out" / "data.csv"
     file.write_text(file.read_text().replace("\n", "\n0\n", 1))
-    verdict = here_command("verify", here / "out")
+    verdict = command("verify", here / "out")
     assert verdict.returncode == 1
     assert "was changed" in verdict.stdout
 
@@ -111,20 +94,20 @@ def test_a_changed_file_does_not_verify(here_command, pay):
         ),
     ],
 )
-def test_refusals(here_command, pay, words, code, message):
-    done = here_command("privatise", pay, *words, "-o", pay.parent / "out")
+def test_refusals(command, pay, words, code, message):
+    done = command("privatise", pay, *words, "-o", pay.parent / "out")
     assert done.returncode == code
     assert message in done.stderr
     assert not (pay.parent / "out").exists()
 
 
-def test_no_record_is_ever_shown(here_command, tmp_path):
+def test_no_record_is_ever_shown(command, tmp_path):
     (tmp_path / "p.csv").write_text(f"x\n{SECRET}\nnot a number\n\n5\n")
     words = ["privatise", tmp_path / "p.csv", "--column", "x", "--epsilon", 1, "--bounds", "0:10"]
-    refused = here_command(*words, "-o", tmp_path / "out")  # an empty field is a missing value
+    refused = command(*words, "-o", tmp_path / "out")  # an empty field is a missing value
     assert refused.returncode == 2
     assert "--nulls lower" in refused.stderr
-    done = here_command(*words, "--nulls", "lower", "-o", tmp_path / "out")
+    done = command(*words, "--nulls", "lower", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     shown = refused.stdout + refused.stderr + done.stdout + done.stderr
     shown += "".join(file.read_text() for file in (tmp_path / "out").iterdir())
@@ -132,37 +115,37 @@ def test_no_record_is_ever_shown(here_command, tmp_path):
     assert "not a number" not in shown
 
 
-def test_seeded_and_empty(here_command, tmp_path):
+def test_seeded_and_empty(command, tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / "x.parquet")
     words = ["--epsilon", 1, "--bounds", "0:10", "-o", tmp_path / "out"]
-    done = here_command("privatise", tmp_path / "x.parquet", *words, "--seed", 1)
+    done = command("privatise", tmp_path / "x.parquet", *words, "--seed", 1)
     assert "NOT private" in done.stdout
-    assert here_command("verify", tmp_path / "out").returncode == 1
+    assert command("verify", tmp_path / "out").returncode == 1
     pq.write_table(pa.table({"x": pa.array([], pa.float64())}), tmp_path / "none.parquet")
-    empty = here_command("privatise", tmp_path / "none.parquet", "--epsilon", 1, "--bounds", "0:10", "-o", tmp_path / "two")
+    empty = command("privatise", tmp_path / "none.parquet", "--epsilon", 1, "--bounds", "0:10", "-o", tmp_path / "two")
     assert empty.returncode == 2
     assert "empty" in empty.stderr
 
 
-def test_several_columns_share_epsilon(here_command, tmp_path, monkeypatch):
+def test_several_columns_share_epsilon(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{'ab'[i % 2]},{'fm'[i % 2]},{i}\n" for i in range(200))
     (tmp_path / "people.csv").write_text(f"town,sex,id\n{rows}")
     lists = ["--categories", "town=a,b", "--categories", "sex=f,m"]
     words = ["privatise", "people.csv", "--channel", "randomised-response", "--epsilon", 80, "--no-ledger"]
-    done = here_command(*words, "--column", "town", "--column", "sex", *lists, "--keep-order", "-o", "out")
+    done = command(*words, "--column", "town", "--column", "sex", *lists, "--keep-order", "-o", "out")
     assert done.returncode == 0, done.stderr
     assert "each by itself (local-randomised-responses)" in done.stdout
     assert "40 for each of 2 columns" in done.stdout
     read = (tmp_path / "out" / "data.csv").read_text().replace('"', "").split()
     assert read == ["town,sex", *(["a,f", "b,m"] * 100)]  # changed with probability below 1e-14
-    assert here_command("verify", "out").returncode == 0
+    assert command("verify", "out").returncode == 0
     for wrong, words_of_it in (
         (["--column", "town", "--column", "id", *lists], "do not match"),
         (["--column", "town", "--column", "sex", "--categories", "a,b"], "name before each"),
         (["--categories", "town=a,b", "--categories", "absent=f,m"], "no column 'absent'"),
     ):
-        refused = here_command(*words, *wrong, "-o", "other")
+        refused = command(*words, *wrong, "-o", "other")
         assert refused.returncode in (2, 3)
         assert words_of_it in refused.stderr
         assert not (tmp_path / "other").exists()

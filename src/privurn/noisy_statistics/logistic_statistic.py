@@ -23,7 +23,7 @@ from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number
 from privurn.noisy_statistics.calibrating import Budget, with_least_noise
 from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.regression_statistic import RESOLUTION, RegressionStatistic, Squares
+from privurn.noisy_statistics.regression_statistic import RESOLUTION, RegressionStatistic, Squares, check_enough, columns_from
 from privurn.noisy_statistics.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
@@ -119,10 +119,8 @@ class LogisticStatistic(StatisticMechanism):
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Added by batches, without holding more than one."""
         sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-        if self.neighbouring == "replace-one" and n < len(self.columns):
-            raise DomainError(
-                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
-            )
+        if self.neighbouring == "replace-one":
+            check_enough(n, self.columns)
         return sums, n
 
     def own_parameters(self) -> dict[str, Any]:
@@ -133,16 +131,7 @@ class LogisticStatistic(StatisticMechanism):
     @classmethod
     def from_parameters(cls, data: dict[str, Any]) -> "LogisticStatistic":
         """Inverse of `parameters`."""
-        return cls(
-            **cls.shared_parameters(data),
-            response=str(data["response"]),
-            covariates=tuple(str(each) for each in data["covariates"]),
-            lower=tuple(float(each) for each in data["lower"]),
-            upper=tuple(float(each) for each in data["upper"]),
-            squares=data["squares"],
-            resolution=int(data["resolution"]),
-            missing=data["missing"],
-        )
+        return cls(**cls.shared_parameters(data), **columns_from(data))
 
     @classmethod
     def calibrated(

@@ -129,10 +129,8 @@ class RegressionStatistic(StatisticMechanism):
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Products are added by batches, without holding more than one."""
         sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-        if self.neighbouring == "replace-one" and n < len(self.columns):
-            raise DomainError(
-                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
-            )
+        if self.neighbouring == "replace-one":
+            check_enough(n, self.columns)
         return sums, n
 
     def own_parameters(self) -> dict[str, Any]:
@@ -150,16 +148,7 @@ class RegressionStatistic(StatisticMechanism):
     @classmethod
     def from_parameters(cls, data: dict[str, Any]) -> "RegressionStatistic":
         """Inverse of `parameters`."""
-        return cls(
-            **cls.shared_parameters(data),
-            response=str(data["response"]),
-            covariates=tuple(str(each) for each in data["covariates"]),
-            lower=tuple(float(each) for each in data["lower"]),
-            upper=tuple(float(each) for each in data["upper"]),
-            squares=data["squares"],
-            resolution=int(data["resolution"]),
-            missing=data["missing"],
-        )
+        return cls(**cls.shared_parameters(data), **columns_from(data))
 
     @classmethod
     def calibrated(
@@ -218,6 +207,25 @@ class NormalStatistic(RegressionStatistic):
         if self.covariates:
             raise ModelError("a normal mean has no covariates.", hint="Use the model regression")
         super().__post_init__()
+
+
+def columns_from(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns, bounds and how they are treated, from `own_parameters`."""
+    return {
+        "response": str(data["response"]),
+        "covariates": tuple(str(each) for each in data["covariates"]),
+        "lower": tuple(float(each) for each in data["lower"]),
+        "upper": tuple(float(each) for each in data["upper"]),
+        "squares": data["squares"],
+        "resolution": int(data["resolution"]),
+        "missing": data["missing"],
+    }
+
+
+def check_enough(n: int, columns: tuple[str, ...]) -> None:
+    """Where n is public anyway, insist on as many records as columns."""
+    if n < len(columns):
+        raise DomainError(f"there are fewer records than columns of the model ({len(columns)}).", hint="Use fewer covariates")
 
 
 def column_bounds(

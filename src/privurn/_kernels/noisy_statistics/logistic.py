@@ -20,7 +20,7 @@ from privurn._kernels.noisy_statistics.protocol import provide
 from privurn._kernels.noisy_statistics.triangles import update_backward, update_cholesky, update_forward
 
 _linear_prior = register_jitable(regression.log_prior)
-_update_covariates = regression._update_covariates
+update_covariates = regression.update_covariates
 _update_summary = regression.update_summary
 
 MOST_FACTORS = 500
@@ -236,7 +236,7 @@ def update_parameters(model, theta, records, n, rng):
     _update_summary(model, records, n, summary)
     wide = np.empty(len(theta) + 1)
     _update_wide(p, theta, wide)
-    _update_covariates(model, wide, summary, n, rng)
+    update_covariates(model, wide, summary, n, rng)
     for j in range(q, len(theta)):
         theta[j] = wide[j + 1]
 

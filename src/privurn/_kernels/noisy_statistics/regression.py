@@ -157,11 +157,11 @@ def update_parameters(model, theta, records, n, rng):
         theta[j] = middle[j]
     theta[q] = s
     if p > 0:
-        _update_covariates(model, theta, summary, n, rng)
+        update_covariates(model, theta, summary, n, rng)
 
 
 @register_jitable
-def _update_covariates(model, theta, summary, n, rng):
+def update_covariates(model, theta, summary, n, rng):
     """Phi given mu is Wishart (Bartlett's factor), mu given Phi normal."""
     p = len(model.columns) - 1
     q = p + 1
