@@ -13,12 +13,46 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.mixtures.dispatch import inlined, inner
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
 from privurn._kernels.mixtures.kept import update_kept
-from privurn._kernels.mixtures.kernels import update_value
-from privurn._kernels.mixtures.mixings import new_strength, offset
-from privurn._kernels.mixtures.neal5 import moved, proposed, with_room
+from privurn._kernels.mixtures.kernels import update_from_base, update_value
+from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
+from privurn._kernels.mixtures.neal5 import cluster_of_urn, with_room
+
+
+@inlined
+def proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng):
+    """Cluster that the urn proposes for record i, and whether it is new: its atom then is drawn into the next free row."""
+    others = k - 1 if sizes[c[i]] == 1 else k
+    new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
+    if new >= 0:
+        return new, False
+    new = free[n_free - 1] if n_free > 0 else used
+    update_from_base(kernel, atoms, new, rng)
+    return new, True
+
+
+@inlined
+def moved(c, i, new, opens, sizes, free, k, used, n_free):
+    """Put record i into the cluster that was proposed; returns clusters, rows of atoms in use, and how many are free."""
+    old = c[i]
+    if opens:
+        if n_free > 0:
+            n_free -= 1
+        else:
+            used += 1
+        sizes[new] = 0
+        k += 1
+    if new != old:
+        c[i] = new
+        sizes[new] += 1
+        sizes[old] -= 1
+        if sizes[old] == 0:
+            free[n_free] = old
+            n_free += 1
+            k -= 1
+    return k, used, n_free
 
 
 @inner

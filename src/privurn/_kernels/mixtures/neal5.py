@@ -72,40 +72,6 @@ def cluster_of_urn(shift, fresh, c, sizes, i, k, used, rng):
             return last
 
 
-@inlined
-def proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng):
-    """Cluster that the urn proposes for record i, and whether it is new: its atom then is drawn into the next free row."""
-    others = k - 1 if sizes[c[i]] == 1 else k
-    new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
-    if new >= 0:
-        return new, False
-    new = free[n_free - 1] if n_free > 0 else used
-    update_from_base(kernel, atoms, new, rng)
-    return new, True
-
-
-@inlined
-def moved(c, i, new, opens, sizes, free, k, used, n_free):
-    """Put record i into the cluster that was proposed; returns clusters, rows of atoms in use, and how many are free."""
-    old = c[i]
-    if opens:
-        if n_free > 0:
-            n_free -= 1
-        else:
-            used += 1
-        sizes[new] = 0
-        k += 1
-    if new != old:
-        c[i] = new
-        sizes[new] += 1
-        sizes[old] -= 1
-        if sizes[old] == 0:
-            free[n_free] = old
-            n_free += 1
-            k -= 1
-    return k, used, n_free
-
-
 @inner
 def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, sizes, free, where, rng):
     """Move records from where[0] on, until all are done or the rows of atoms run out; returns the sum of acceptance rates.
@@ -118,7 +84,14 @@ def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, si
     shift = offset(mixing, s)
     total = 0.0
     while i < n and used < room:
-        new, opens = proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng)
+        old = c[i]  # written out, as in `global_neal5.proposed` and `moved`: calls would cost a fifth of the sweep
+        alone = sizes[old] == 1
+        others = k - 1 if alone else k
+        new = cluster_of_urn(shift, new_weight(mixing, s, others), c, sizes, i, others, used, rng)
+        opens = new < 0
+        if opens:
+            new = free[n_free - 1] if n_free > 0 else used
+            update_from_base(kernel, atoms, new, rng)
         for j in range(m):
             update_value(kernel, trial, j, atoms, new, rng)
         estimate = log_mean_density(channel, z[i], trial, 0, m)
@@ -128,7 +101,20 @@ def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, si
             for j in range(m):
                 y[i * m + j] = trial[j]
             level[i] = estimate
-            k, used, n_free = moved(c, i, new, opens, sizes, free, k, used, n_free)
+            if opens:
+                if n_free > 0:
+                    n_free -= 1
+                else:
+                    used += 1
+                sizes[new] = 0
+            if new != old:
+                c[i] = new
+                sizes[new] += 1
+                sizes[old] -= 1
+                if alone:
+                    free[n_free] = old
+                    n_free += 1
+                k = others + 1 if opens else others
         i += 1
     where[0], where[1], where[2], where[3] = i, k, used, n_free
     return total
