@@ -28,6 +28,7 @@ from privurn.privacy.certificate import Certificate, achieved, canonical, profil
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.profile import Guarantee
+from privurn.releasing import pay
 from privurn.verification import RELATIVE_AGREEMENT, Verification
 
 SCHEMA = "privurn-statistics/1"
@@ -95,10 +96,7 @@ def release_statistics(
     source_of_noise = entropy or SystemEntropy()
     with opened(data) as source:
         sums, n = mechanism.sum_units(source)
-    payment: dict[str, Any] = {"used": False}
-    if account is not None:
-        spent = Spent(guarantee=promise, rho=mechanism.zcdp, description=mechanism.name)
-        payment = account.stamp(account.debit(spent))
+    payment = pay(account, Spent(guarantee=promise, rho=mechanism.zcdp, description=mechanism.name))
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
     certificate = _certify(statistics, promise=promise, entropy=source_of_noise, payment=payment)
     return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
