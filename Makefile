@@ -44,7 +44,7 @@ OPTIONS_convergence := --plot $(RESULTS)/convergence.png
 OPTIONS_census_column := --plot $(RESULTS)/census_column.png
 OPTIONS_censoring_supplement := --figures $(RESULTS)/censoring_supplement
 OPTIONS_mixture_paper := --figures $(RESULTS)/mixture_paper
-OPTIONS_unknown_n := --replicates 10 --figure $(RESULTS)/unknown_n.png
+OPTIONS_unknown_n := --replicates 10 --realisations 1 --figure $(RESULTS)/unknown_n.png
 
 .PHONY: earnings $(EXPERIMENTS:%=experiment-%)
 $(EXPERIMENTS:%=experiment-%): experiment-%: $(READY)
