@@ -1,8 +1,8 @@
 """Whole runs given noisy sums are calibrated: from the prior to data, release and posterior, ranks of the truth are uniform.
 
 Unlike the joint tests of single sweeps, a run here starts where it likes, adapts while it warms up, and is thinned until draws
-are as good as independent. False alarms at 1e-5 (sampler_checks). A chain that takes the noise for a tenth of what it is is seen.
-And with an accurate noisy n, the posterior of a secret n is that of a public one.
+are as good as independent. False alarms at 1e-5 (sampler_checks). A chain that takes the noise for
+a tenth of what it is is seen. And with an accurate noisy n, the posterior of a secret n is that of a public one.
 """
 
 from dataclasses import replace
