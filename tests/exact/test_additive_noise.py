@@ -161,18 +161,19 @@ CASES = [
 WITHOUT_NOISE = {"randomised-response", "randomised-responses", "smoothed-histogram"}
 
 
-def check(run, calls):
+def faults(run, calls):
+    """What a release does otherwise than ask the one door once and publish what it gets."""
     calls.clear()
     told = run()
-    assert calls == told.calls
     added = np.ravel(np.asarray(told.published, float) - np.asarray(told.exact, float))
-    np.testing.assert_allclose(added, FIRST + np.arange(len(added)), rtol=0, atol=1e-3)
+    wrong = np.abs(added - FIRST - np.arange(len(added))) > 1e-3
+    return (["the door was asked for something else"] if calls != told.calls else []) + ["other noise"] * bool(wrong.any())
 
 
 @pytest.mark.parametrize("run", CASES)
 def test_every_release_gets_its_noise_through_one_door(run, door):
     """Its kind and scale are the accounted ones, each number gets it once, and nothing else is added."""
-    check(run, door)
+    assert faults(run, door) == []
 
 
 def test_every_kind_of_additive_noise_is_among_the_cases():
@@ -205,10 +206,9 @@ def test_noise_from_elsewhere_would_be_seen(module, door, monkeypatch):
         return exact + np.rint(scale * np.log1p(words / 2.0**63) * np.where(words % 2, 1, -1)).astype(np.int64)
 
     [run] = next(case.values for case in CASES if case.id == BUGS[module])
-    check(run, door)
+    assert faults(run, door) == []
     monkeypatch.setattr(f"{module}.noisy_integers", own)
-    with pytest.raises(AssertionError):
-        check(run, door)
+    assert faults(run, door) == ["the door was asked for something else", "other noise"]
 
 
 def test_nobody_else_knows_opendp():
