@@ -5,7 +5,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from sampler_checks import same_law_p_value, sequential
+from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequential
 from scipy import stats
 
 from privurn.domain import Categories, JointDomain
@@ -85,6 +85,27 @@ def test_sampler_keeps_the_joint_law(name):
     assert sequential(lambda size: same_law(CASES[name], size, rng), size=1000)
 
 
+def ranks(case, size, rng, *, planted=None):
+    """P values: ranks of the true counts and n among thinned draws of a run that starts where it likes."""
+    found = []
+    for _ in range(size):
+        counts, chain = joint_draw(case, rng)
+        if planted is not None:
+            object.__setattr__(chain, "table", planted(chain.table))
+        state = chain.start(rng)
+        chain.advance(state, rng, sweeps=100, thin=1, warming=True)
+        kept, _ = chain.advance(state, rng, sweeps=19 * 80, thin=80, warming=False)
+        drawn = np.column_stack([kept["counts"], kept["counts"].sum(axis=1)])
+        found.append([random_rank(*each, rng) for each in zip([*counts, counts.sum()], drawn.T, strict=True)])
+    return [rank_p_value(each, n_ranks=20) for each in np.transpose(found)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ranks_of_the_truth_are_uniform(name):
+    rng = np.random.default_rng(13)
+    assert sequential(lambda size: ranks(CASES[name], size, rng), size=500)
+
+
 PLANTED = {
     "noise taken too small": ("secret", lambda table: table._replace(scale=1.8)),
     "noise of n forgotten": ("noisy", lambda table: table._replace(size_kind=0)),
@@ -100,6 +121,12 @@ def test_planted_bugs_are_found(bug):
     name, planted = PLANTED[bug]
     rng = np.random.default_rng(12)
     assert not sequential(lambda size: same_law(CASES[name], size, rng, planted=planted, sweeps=10), size=1000)
+
+
+def test_ranks_find_another_prior():
+    name, planted = PLANTED["another prior of the cells"]
+    rng = np.random.default_rng(14)
+    assert not sequential(lambda size: ranks(CASES[name], size, rng, planted=planted), size=500)
 
 
 def test_start_does_not_matter():
