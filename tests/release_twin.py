@@ -1,0 +1,94 @@
+"""A release done again in Python's own integers and fractions: written from the documentation, sharing no code with it."""
+
+import csv
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from privurn.privacy.entropy import SystemEntropy
+
+F = Fraction
+
+
+class PlayedEntropy(SystemEntropy):
+    """Integers that a seed decides, many of them at the ends of their range; what was asked for is written down.
+
+    It calls itself private, so that whatever it touches is certified and verified as a real release would be.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+        self.asked: list[tuple[int, int, int]] = []
+        self.drawn: list[list[int]] = []
+
+    def words(self, size: int) -> np.ndarray:
+        return self._generator.integers(0, 2**63, size=size, dtype=np.int64)
+
+    def below_ramp(self, first: int, *, step: int, size: int) -> np.ndarray:
+        drawn = super().below_ramp(first, step=step, size=size)
+        for i, edge in enumerate(self._generator.integers(0, 8, size=min(size, 64)).tolist()):
+            if edge < 2:
+                drawn[i] = edge * (first + step * i - 1)
+        self.asked.append((first, step, size))
+        self.drawn.append(drawn.tolist())
+        return drawn
+
+    def shuffle(self, values: np.ndarray) -> None:
+        """Leave the order alone: it carries no information, and the twin can compare."""
+
+
+def write_table(path: Path, columns: dict[str, list], *, kind: str) -> None:
+    """A file of these columns: text in CSV, typed in Parquet."""
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pa.table(columns), path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle, quoting=csv.QUOTE_ALL)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def grid_cell(value: float, *, low: Fraction, step: Fraction, size: int) -> int:
+    """Number of the nearest grid point, the ends for what lies beyond them; what is no number is the first cell."""
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return size - 1 if value > 0 else 0
+    return min(max(math.floor((F(value) - low) / step + F(1, 2)), 0), size - 1)
+
+
+def bin_cell(value: float, *, edges: list[Fraction]) -> int:
+    """Number of the bin that begins at or below the value; the last one is closed on both sides."""
+    last = len(edges) - 2
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return last if value > 0 else 0
+    return min(max(sum(F(value) >= edge for edge in edges) - 1, 0), last)
+
+
+def category_cell(value: str, *, values: list[str]) -> int:
+    """Place in the list, or the cell after it."""
+    return values.index(value) if value in values else len(values)
+
+
+class UrnTwin:
+    """The Dirichlet-multinomial urn in whole slots: q for each record, q alpha for each cell's prior."""
+
+    def __init__(self, counts: Counter, alphas: list[Fraction]) -> None:
+        self.q = math.lcm(*(alpha.denominator for alpha in alphas))
+        self.masses = [int((alpha + counts.get(cell, 0)) * self.q) for cell, alpha in enumerate(alphas)]
+        self.total = sum(self.masses)
+
+    def fits(self, records: int) -> bool:
+        """Whether all integers that are drawn have at most 63 bits."""
+        return self.total + self.q * records < 2**63
+
+    def law(self, cell: int) -> Fraction:
+        """Probability that the first record lies in a cell."""
+        return F(self.masses[cell], self.total)
