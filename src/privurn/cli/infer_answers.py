@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privurn.draws import Draws, Summary
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
     from privurn.noisy_statistics.logistic_model import LogisticPrior
     from privurn.noisy_statistics.mcem import Maximum
     from privurn.noisy_statistics.regression_model import RegressionPrior
     from privurn.noisy_statistics.size import SizePrior
-    from privurn.noisy_statistics.statistic import NoisyStatistics
 
 COMMANDS = {
     "regression": "regression",

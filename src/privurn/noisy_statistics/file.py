@@ -20,9 +20,9 @@ import numpy as np
 
 from privurn.certifying import PACKAGES, assumptions, is_private_source, privacy_unit, source_of_randomness
 from privurn.errors import CertificateError, FormatError, ModelError, PrivurnError
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.registry import statistic_from_parameters
-from privurn.noisy_statistics.statistic import NoisyStatistics, StatisticMechanism, opened
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.registry import statistic_from_parameters
+from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism, opened
 from privurn.privacy.certificate import SCHEMA as CERTIFICATE_SCHEMA
 from privurn.privacy.certificate import Certificate, achieved, canonical, profile_points
 from privurn.privacy.entropy import Entropy, SystemEntropy
@@ -79,7 +79,7 @@ def release_statistics(
 
     Examples
     --------
-    >>> from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+    >>> from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
     >>> budget = Budget(epsilon=1, epsilon_n=0.1)
     >>> made = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=(-5, 5), budget=budget)
     >>> data = np.random.default_rng(1).normal(size=(1000, 2))

@@ -3,12 +3,12 @@
 from typing import Any
 
 from privurn.errors import CertificateError
-from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
-from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
-from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
-from privurn.noisy_statistics.statistic import StatisticMechanism
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.noisy_statistics.table_statistic import TableStatistic
+from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
+from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.mechanisms.sums.statistic import StatisticMechanism
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 
 STATISTICS: dict[str, type[StatisticMechanism]] = {
     f"noisy-{each.model}-statistics": each

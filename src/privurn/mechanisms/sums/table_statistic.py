@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, domain_from_json, label_text
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import decimal_text
-from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import MOST_ENTRIES, StatisticMechanism
+from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import MOST_ENTRIES, StatisticMechanism
 from privurn.privacy.histogram_calibration import smallest_scale
 from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
 from privurn.privacy.profile import PrivacyProfile

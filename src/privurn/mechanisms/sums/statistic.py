@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.profile import ROUND_UP, Neighbouring, PointProfile, PrivacyProfile
