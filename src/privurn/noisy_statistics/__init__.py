@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.file import ReleasedStatistics as ReleasedStatistics
     from privurn.noisy_statistics.file import read_statistics as read_statistics
     from privurn.noisy_statistics.file import release_statistics as release_statistics
-    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
     from privurn.noisy_statistics.fit import Fit as Fit
     from privurn.noisy_statistics.fit import NotMixed as NotMixed
     from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
@@ -45,7 +44,6 @@ _HOME = {
     "ReleasedStatistics": "file",
     "read_statistics": "file",
     "release_statistics": "file",
-    "verify_statistics": "file",
     "NoiseLaw": "mechanisms.sums.noise_law",
     "LogisticPrior": "logistic_model",
     "LogisticStatistic": "mechanisms.sums.logistic_statistic",

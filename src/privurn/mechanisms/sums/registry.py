@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from privurn.errors import CertificateError
+from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
@@ -28,4 +28,7 @@ def statistic_from_parameters(name: str, parameters: dict[str, Any]) -> Statisti
     """The mechanism that a certificate describes."""
     if name not in STATISTICS:
         raise CertificateError(f"the statistics mechanism {name!r} is not known.", hint=", ".join(STATISTICS))
-    return STATISTICS[name].from_parameters(parameters)
+    try:
+        return STATISTICS[name].from_parameters(parameters)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError):
+        raise CertificateError("the mechanism's parameters are not valid.") from None

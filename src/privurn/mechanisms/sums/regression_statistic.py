@@ -58,6 +58,8 @@ class RegressionStatistic(StatisticMechanism):
 
     def __post_init__(self) -> None:
         check_bounds(self.columns, self.lower, self.upper)
+        object.__setattr__(self, "lower", tuple(float(each) for each in self.lower))
+        object.__setattr__(self, "upper", tuple(float(each) for each in self.upper))
         if self.squares not in ("plain", "complement"):
             raise ModelError("squares must be 'plain' or 'complement'.")
         if not 1 <= self.resolution <= 24 or self.noise.step != 4.0**-self.resolution:
