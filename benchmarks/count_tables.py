@@ -11,10 +11,10 @@ import numpy as np
 
 from privurn.domain import Grid, JointDomain
 from privurn.draws import effective_draws
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.statistic import NoisyStatistics
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.table_inference import TableSampler
-from privurn.noisy_statistics.table_statistic import TableStatistic
 
 CELLS, SWEEPS = 20, 2_000
 

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
 from privurn.noisy_statistics.fit import NotMixed, fit
 from privurn.noisy_statistics.mcem import maximise
-from privurn.noisy_statistics.noise_law import NoiseLaw
 from privurn.noisy_statistics.observed import Observed
 from privurn.noisy_statistics.regression_model import RegressionModel
-from privurn.noisy_statistics.regression_statistic import RESOLUTION, RegressionStatistic
-from privurn.noisy_statistics.statistic import NoisyStatistics
 from privurn.utility.parallel import run_tasks
 
 RECORDS, COVARIATES = 1000, 2

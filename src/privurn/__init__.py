@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from privurn.mixtures import fit_mixture as fit_mixture
     from privurn.noisy_statistics.file import read_statistics as read_statistics
     from privurn.noisy_statistics.file import release_statistics as release_statistics
-    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
     from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
     from privurn.noisy_statistics.fit import fit_logistic as fit_logistic
     from privurn.noisy_statistics.fit import fit_mean as fit_mean
@@ -71,7 +70,6 @@ _HOME = {
     "fit_mixture": "mixtures",
     "read_statistics": "noisy_statistics.file",
     "release_statistics": "noisy_statistics.file",
-    "verify_statistics": "noisy_statistics.file",
     "infer_table": "noisy_statistics.table_inference",
     "fit_logistic": "noisy_statistics.fit",
     "fit_regression": "noisy_statistics.fit",

@@ -1,25 +1,31 @@
-"""What a release says about itself: the fields of its certificate, all of them public."""
+"""What a release says about itself: the fields of its certificate, all of them public.
 
+One rule each for whatever made the release, be it a mechanism on counts, a channel on records or noisy sums: how it is rebuilt
+from its parameters, its profile for a person's records, its rho, its source of randomness.
+"""
+
+import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Protocol
 
 from privurn.channels.local_release import PREFIX, LocalRelease
-from privurn.channels.randomised_responses import RESPONSES
 from privurn.choosing import unit_profile
-from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.errors import CertificateError, ModelError, NotCertifiable
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.registry import mechanism_from_parameters
-from privurn.privacy.certificate import SCHEMA, Certificate, achieved, profile_points
-from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.profile import Guarantee, PrivacyProfile
+from privurn.mechanisms.sums.registry import STATISTICS, statistic_from_parameters
+from privurn.mechanisms.sums.statistic import StatisticMechanism
+from privurn.privacy.certificate import SCHEMA, Certificate, achieved, canonical, profile_points
+from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
+from privurn.privacy.profile import ROUND_UP, Guarantee, PrivacyProfile
 
 PACKAGES = ("privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow", "opendp")
 
 
 class Certifiable(Protocol):
-    """What a certificate says of whatever made a release: a mechanism, or a channel applied to every record."""
+    """What a certificate says of whatever made a release: a mechanism, noisy sums, or a channel applied to every record."""
 
     @property
     def name(self) -> str:
@@ -27,7 +33,7 @@ class Certifiable(Protocol):
 
     @property
     def n(self) -> int | None:
-        """Public number of confidential records, None where it is secret."""
+        """Public number of confidential records, None where it is secret or no parameter."""
 
     @property
     def records(self) -> int:
@@ -35,21 +41,75 @@ class Certifiable(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """Rows of the published table where the parameters fix them."""
+        """Rows that are published where the parameters fix them."""
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether OpenDP draws some of the randomness."""
 
     @property
     def profile(self) -> PrivacyProfile:
-        """The guarantee for one record."""
+        """The guarantee for one record; of noisy sums, for as many as they have `contributions`."""
 
     def parameters(self) -> dict[str, Any]:
         """Plain data from which `rebuild` makes the same again."""
 
 
 def rebuild(name: str, parameters: dict[str, Any]) -> Certifiable:
-    """What a certificate or ledger entry names, from its parameters."""
+    """What a certificate or ledger entry names, from its parameters: all of them, of the right types, and no others."""
     if name.startswith(PREFIX):
-        return LocalRelease.from_parameters(name, parameters)
-    return mechanism_from_parameters(name, parameters)
+        made: Certifiable = LocalRelease.from_parameters(name, parameters)
+    elif name in STATISTICS:
+        made = statistic_from_parameters(name, parameters)
+    else:
+        made = mechanism_from_parameters(name, parameters)
+    if canonical(made.parameters()) != canonical(parameters):
+        raise CertificateError("the mechanism's parameters are not those that it would state itself.")
+    return made
+
+
+def check_certifiable(mechanism: Certifiable) -> None:
+    """Before anything is paid: a certificate of this could be read and rebuilt."""
+    from privurn.privacy.certificate_schema import MOST_RECORDS
+
+    if max(mechanism.records, mechanism.rows or 0) > MOST_RECORDS:
+        raise NotCertifiable(f"at most {MOST_RECORDS:,} records can be certified.", hint="Ask for fewer records")
+    try:
+        rebuild(mechanism.name, json.loads(canonical(mechanism.parameters())))
+    except (CertificateError, TypeError, ValueError):
+        raise NotCertifiable(
+            "a certificate of these parameters could not be verified.",
+            hint="Use a mechanism of privurn's own, and numbers with fewer digits",
+        ) from None
+
+
+def certified_profile(mechanism: Certifiable, guarantee: Guarantee) -> PrivacyProfile:
+    """The profile for the privacy unit: one record, or all that one person may own.
+
+    Noisy sums are calibrated for a person's records together, and their profile is for these already.
+    """
+    if not isinstance(mechanism, StatisticMechanism):
+        return unit_profile(mechanism.profile, guarantee)
+    if mechanism.contributions != guarantee.contributions:
+        raise ModelError("the privacy unit is not the one that the statistics are accounted for.")
+    return mechanism.profile
+
+
+def zcdp(mechanism: Certifiable, guarantee: Guarantee) -> float | None:
+    """The rho for which the release is rho-zCDP for the privacy unit; None where none is claimed.
+
+    Noise has its own, which grows by k^2 for k records of one person (Bun and Steinke 2016, proposition 1.9); records noised
+    one by one add theirs; a pure epsilon-DP release is epsilon^2/2-zCDP.
+    """
+    if isinstance(mechanism, StatisticMechanism):
+        return mechanism.zcdp
+    if isinstance(mechanism, LocalRelease):
+        return mechanism.rho(guarantee.contributions)
+    if isinstance(mechanism, PerturbedHistogram):
+        return mechanism.profile.zcdp * guarantee.contributions**2
+    if guarantee.delta > 0.0:
+        return None
+    return 0.5 * min(guarantee.epsilon, certified_profile(mechanism, guarantee).pure_epsilon) ** 2 * ROUND_UP
 
 
 def certify(
@@ -60,9 +120,14 @@ def certify(
     columns: list[str],
     entropy: Entropy,
     payment: dict[str, Any],
+    n: int | None = None,
+    output: dict[str, Any] | None = None,
 ) -> Certificate:
-    """Certificate of a release that is about to be handed over; `save` adds the file's hash."""
-    profile = unit_profile(mechanism.profile, guarantee)
+    """Certificate of a release that is about to be handed over; `save` adds the data file's hash.
+
+    `n` is given where it is public and no parameter of the mechanism, `output` where there is no data file to be saved.
+    """
+    profile = certified_profile(mechanism, guarantee)
     target = {"epsilon": float(guarantee.epsilon), "delta": float(guarantee.delta)}
     return Certificate.seal(
         {
@@ -73,18 +138,18 @@ def certify(
             "columns": columns,
             "neighbouring": guarantee.neighbouring,
             "privacy_unit": privacy_unit(guarantee),
-            "n": mechanism.n,
+            "n": mechanism.n if n is None else n,
             "records": mechanism.records,
             "target": target,
             "achieved": achieved(profile, target=target),
+            "rho": zcdp(mechanism, guarantee),
             "profile": profile_points(profile, also=guarantee.epsilon),
             "assumptions": assumptions(guarantee, local=isinstance(mechanism, LocalRelease)),
-            "randomness": source_of_randomness(entropy, noise=adds_noise(mechanism)),
+            "randomness": source_of_randomness(entropy, noise=mechanism.adds_noise),
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "output": None,
+            "output": output,
             "ledger": payment,
-            **({"rho": mechanism.rho(guarantee.contributions)} if isinstance(mechanism, LocalRelease) else {}),
         }
     )
 
@@ -94,21 +159,16 @@ OPENDP_AND_SYSTEM = (
 )
 
 
-def adds_noise(mechanism: Certifiable) -> bool:
-    """Whether OpenDP draws some of the release's randomness."""
-    if isinstance(mechanism, LocalRelease):
-        return not isinstance(mechanism.channel, RESPONSES)
-    return isinstance(mechanism, (PerturbedHistogram, DiscoveredUrn))
-
-
 def source_of_randomness(entropy: Entropy, *, noise: bool) -> str:
     """What a certificate calls the source; a seeded release is marked as such, whoever drew its noise."""
     return OPENDP_AND_SYSTEM if noise and entropy.private else entropy.description
 
 
-def is_private_source(stated: str, *, noise: bool) -> bool:
-    """Whether a certificate names the private source. Earlier versions did not tell OpenDP's noise from the rest."""
-    return stated in (source_of_randomness(SystemEntropy(), noise=noise), SystemEntropy.description)
+def stated_randomness(*, private: bool, noise: bool) -> str:
+    """What a certificate must call the source of a private release, or of a seeded one."""
+    if not private:
+        return SeededEntropy.description
+    return OPENDP_AND_SYSTEM if noise else SystemEntropy.description
 
 
 NEIGHBOURS = {

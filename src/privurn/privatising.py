@@ -25,7 +25,7 @@ from privurn.choosing import unit_profile
 from privurn.domain import Categories, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.ledger import Ledger
 from privurn.privacy.profile import Guarantee
 from privurn.releasing import Release, pay
 from privurn.tables import decode, open_table
@@ -119,8 +119,7 @@ def privatise(
             values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
         kind = source.kind
     release = LocalRelease(n=len(values), channel=made, order=order)
-    rho = release.rho(contributions)
-    payment = pay(account, Spent(guarantee=target, rho=rho, description=release.name, parameters=release.parameters()))
+    payment = pay(account, release, target)
     progress("drawing")
     released = release.draw(values, entropy=randomness)
     if domain is not None:

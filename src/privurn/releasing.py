@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privurn.certifying import certify
-from privurn.choosing import Request, choose_mechanism, plan_records, rationals, unit_profile, urn_of
+from privurn.certifying import Certifiable, certify, check_certifiable, zcdp
+from privurn.choosing import Request, choose_mechanism, plan_records, rationals, urn_of
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
 from privurn.errors import DomainError, FormatError
@@ -24,7 +24,7 @@ from privurn.exact_numbers import exact
 from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, Publish
+from privurn.mechanisms.perturbed_histogram import Publish
 from privurn.mechanisms.pitman_yor import FreshLabels
 from privurn.models import Model
 from privurn.planning import explain
@@ -32,11 +32,11 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.noisy_counts_accounting import Noise
-from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring
+from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
-from privurn.tables.output import Within
+from privurn.tables.output import Within, unused_name
 
 MechanismName = Literal[
     "auto",
@@ -198,7 +198,14 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
-def pay(ledger: Ledger | None, spent: Spent) -> dict[str, Any]:
+def pay(ledger: Ledger | None, mechanism: Certifiable, guarantee: Guarantee) -> dict[str, Any]:
+    """Debit a ledger, where there is one, for what can be certified; returns what the certificate says of it."""
+    check_certifiable(mechanism)
+    rho = zcdp(mechanism, guarantee)
+    return debit(ledger, Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()))
+
+
+def debit(ledger: Ledger | None, spent: Spent) -> dict[str, Any]:
     """Debit a ledger, where there is one; returns what the certificate says of it."""
     return {"used": False} if ledger is None else ledger.stamp(ledger.debit(spent))
 
@@ -213,10 +220,9 @@ class _Job:
     progress: Callable[[str], None]
     within: Within
 
-    def pay(self, description: str, *, rho: float | None, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    def pay(self, mechanism: Mechanism) -> dict[str, Any]:
         """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
-        spent = Spent(guarantee=self.request.guarantee, rho=rho, description=description, parameters=parameters)
-        return pay(self.ledger, spent)
+        return pay(self.ledger, mechanism, self.request.guarantee)
 
     def finish(
         self,
@@ -242,7 +248,7 @@ class _Job:
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
     mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
-    payment = job.pay(mechanism.name, rho=_zcdp(mechanism, job.request.guarantee), parameters=mechanism.parameters())
+    payment = job.pay(mechanism)
     job.progress("drawing")
     drawn = mechanism.draw(counts, entropy=job.entropy)
     table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
@@ -263,13 +269,13 @@ def _check_within(job: _Job, domain: JointDomain | str) -> None:
 def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
     discovery, rest = _split(job.request)
-    payment = job.pay("label-discovery", rho=None)
+    payment = debit(job.ledger, Spent(guarantee=job.request.guarantee, rho=None, description="label-discovery"))
     job.progress("drawing")
     labels, kept = kept_counts(counts, discovery.discover(counts))
     plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
     urn = urn_of(plan)
     mechanism = DiscoveredUrn(n=counts.n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
-    other = _unused_name(OTHER, labels)
+    other = unused_name(OTHER, labels)
     names = np.array([*labels, other], dtype=object)
     table = decode_labels(names[mechanism.draw(kept, entropy=job.entropy).cells].tolist(), column)
     domain = {"kind": "open-labels", "column": column, "labels": labels, "other": other}
@@ -294,7 +300,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
     urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
-    payment = job.pay(urn.name, rho=None, parameters=urn.parameters())
+    payment = job.pay(urn)
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))
@@ -304,24 +310,6 @@ def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Relea
     table = decode_labels(names[cells].tolist(), column)
     domain = {"kind": "open-labels", "column": column}
     return job.finish(urn, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
-
-
-def _zcdp(mechanism: Mechanism, guarantee: Guarantee) -> float | None:
-    """A pure epsilon-DP release is epsilon^2/2-zCDP (Bun and Steinke 2016), noise has its own rho; else none is claimed.
-
-    For k records of one person rho grows by k^2 (their proposition 1.9).
-    """
-    if isinstance(mechanism, PerturbedHistogram):
-        return mechanism.profile.zcdp * guarantee.contributions**2
-    if guarantee.delta > 0.0:
-        return None
-    return 0.5 * min(guarantee.epsilon, unit_profile(mechanism.profile, guarantee).pure_epsilon) ** 2 * ROUND_UP
-
-
-def _unused_name(name: str, taken: Sequence[str | None]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _named_domain(domain: Any, column: str | None, source: Source) -> JointDomain | str:

@@ -8,8 +8,7 @@ and never enforced.
 import json
 from dataclasses import dataclass
 
-from privurn.certifying import rebuild
-from privurn.choosing import unit_profile
+from privurn.certifying import certified_profile, rebuild
 from privurn.privacy.composition import compose
 from privurn.privacy.ledger import Entry, Ledger
 from privurn.privacy.profile import Guarantee, Neighbouring, PointProfile, PrivacyProfile
@@ -45,4 +44,4 @@ def entry_profile(entry: Entry, ledger: Ledger) -> PrivacyProfile:
     )
     if entry.parameters is None:
         return PointProfile(epsilon0=paid.epsilon, delta0=paid.delta, neighbouring=neighbouring)
-    return unit_profile(rebuild(entry.description, json.loads(entry.parameters)).profile, paid)
+    return certified_profile(rebuild(entry.description, json.loads(entry.parameters)), paid)

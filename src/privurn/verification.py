@@ -1,43 +1,68 @@
-"""Re-check a release from its certificate alone: recompute the guarantee from the parameters, compare the hashes.
+"""Re-check a release from what was published alone: recompute every figure, compare every stated field and the hashes.
 
 This detects edits and mistakes. It is no proof against forgery: a liar can write a consistent certificate for data that
-were made another way.
+were made another way. What is checked how, field by field: docs/reference/certificate.md.
 """
 
+import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privurn.certifying import Certifiable, adds_noise, assumptions, is_private_source, privacy_unit, rebuild
+import numpy as np
+
+from privurn.certifying import (
+    Certifiable,
+    assumptions,
+    certified_profile,
+    privacy_unit,
+    rebuild,
+    stated_randomness,
+    zcdp,
+)
 from privurn.channels.local_release import LocalRelease
 from privurn.channels.randomised_responses import RESPONSES, RandomisedResponsesChannel
-from privurn.choosing import unit_profile
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError, PrivurnError
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.exponential import ExponentialHistogram
-from privurn.mechanisms.label_discovery import DiscoveredUrn
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.pitman_yor import FreshLabels, PitmanYor
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.privacy.certificate import Certificate, achieved, file_hash, profile_points
-from privurn.privacy.profile import Guarantee
-from privurn.tables import row_count
-
-WITH_CELLS = (
-    DirichletMultinomial,
-    PerturbedHistogram,
-    SmoothedHistogram,
-    PosteriorSample,
-    ExponentialHistogram,
-    PseudoPosterior,
+from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism
+from privurn.privacy.certificate import (
+    STATISTICS_SCHEMA,
+    Certificate,
+    achieved,
+    canonical,
+    check_version,
+    file_hash,
+    is_statistics,
+    profile_points,
+    read_json,
 )
+from privurn.privacy.profile import Guarantee
+from privurn.published import check_published
+from privurn.tables.output import unused_name
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
+
+SEEDED = "the release was made with seeded randomness: not private"
+
+FAILURES = (
+    PrivurnError,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    IndexError,
+)
+"""What impossible parameters may end in; an answer is given all the same."""
 
 
 @dataclass(frozen=True)
@@ -48,140 +73,224 @@ class Verification:
     reasons: tuple[str, ...]
 
 
-def verify(folder: str | Path) -> Verification:
-    """Verify a release folder (or a certificate file next to its data)."""
-    path = Path(folder)
+def verify(path: str | Path) -> Verification:
+    """Verify a release folder, a certificate file next to its data, or a file of noisy statistics."""
+    path = Path(path)
     try:
-        certificate = Certificate.read(path)
+        data = read_json(path)
+        if is_statistics(data):
+            certificate, statistics = statistics_of(data)
+            reasons = [*check_certificate(certificate), *_check_statistics(certificate, statistics)]
+        else:
+            certificate = Certificate.typed(data)
+            reasons = _check_data(certificate, path if path.is_dir() else path.parent)
+            reasons = [*check_certificate(certificate), *reasons]
     except CertificateError as error:
-        return Verification(False, (error.message.removesuffix("."),))
-    reasons = [*check_certificate(certificate), *_check_output(certificate, path if path.is_dir() else path.parent)]
+        reasons = [error.message.removesuffix(".")]
     return Verification(not reasons, tuple(reasons))
 
 
 def check_certificate(certificate: Certificate) -> list[str]:
-    """Everything that can be checked without the data file."""
+    """Everything that can be checked without the data file: the layout first, then what it says."""
+    try:
+        certificate = Certificate.from_json(certificate.to_json())
+    except CertificateError as error:
+        return [error.message.removesuffix(".")]
+    except FAILURES:
+        return ["the certificate is no plain data"]
     reasons = [] if certificate.intact else ["the certificate's own hash does not fit its content: it was edited"]
     if certificate["private"] is not True:
-        reasons.append("the release was made with seeded randomness: not private")
+        reasons.append(SEEDED)
     try:
-        reasons += _check_guarantee(certificate)
-    except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        stated = certificate["mechanism"]
+        mechanism = rebuild(stated["name"], stated["parameters"])
+        target = Guarantee(
+            epsilon=certificate["target"]["epsilon"],
+            delta=certificate["target"]["delta"],
+            contributions=certificate["privacy_unit"]["contributions"],
+            neighbouring=certificate["neighbouring"],
+        )
+        words = [*_check_words(certificate, mechanism, target), *_check_sizes(certificate, mechanism)]
+        reasons += words or _check_figures(certificate, mechanism, target)  # huge sizes end at the first
+    except FAILURES as error:
         detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         reasons.append(f"the guarantee cannot be recomputed: {detail}")
     return reasons
 
 
-def _check_guarantee(certificate: Certificate) -> list[str]:
-    reasons = []
+def _check_words(certificate: Certificate, mechanism: Certifiable, target: Guarantee) -> list[str]:
+    """What people read must say what the numbers say."""
+    rests_on = assumptions(target, local=isinstance(mechanism, LocalRelease))
+    randomness = stated_randomness(private=certificate["private"], noise=mechanism.adds_noise)
+    holds = {
+        "the privacy unit or the assumptions are not those of the guarantee": (
+            certificate["privacy_unit"] == privacy_unit(target) and certificate["assumptions"] == rests_on
+        ),
+        "the source of randomness is not the private one": certificate["randomness"] == randomness,
+    }
+    return [reason for reason, true in holds.items() if not true]
+
+
+def _check_sizes(certificate: Certificate, mechanism: Certifiable) -> list[str]:
+    """Numbers of records and cells, the domain and the columns: one statement made in several places."""
+    output = certificate["output"]
+    rows = None if output is None else output["rows"]
+    public = certificate["n"] is not None and certificate["neighbouring"] == "replace-one"
+    counted = public or (certificate["n"] is None and certificate["neighbouring"] == "add-remove")
+    statistics = isinstance(mechanism, StatisticMechanism)
+    holds = {
+        "n or records do not fit the mechanism's parameters": (
+            counted
+            and certificate["records"] == mechanism.records
+            and (statistics or certificate["n"] == mechanism.n)
+            and (output is None or ("file" in output) != statistics)
+        ),
+        "the number of published rows does not fit the mechanism's parameters": (
+            rows is None or (rows == mechanism.rows if mechanism.rows is not None else rows <= mechanism.records)
+        ),
+        "the domain does not fit the mechanism's parameters": _domain_fits(certificate["domain"], mechanism),
+        "the columns do not fit the domain": certificate["columns"] == _columns(certificate["domain"], mechanism),
+    }
+    return [reason for reason, true in holds.items() if not true]
+
+
+def _domain_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
+    """Whether the domain is one that the mechanism is for, stated as privurn states it."""
+    if isinstance(mechanism, StatisticMechanism):
+        return canonical(stated) == canonical({"kind": "statistics", **mechanism.own_parameters()})
+    if isinstance(mechanism, LocalRelease) and not isinstance(mechanism.channel, RESPONSES):
+        bounds = dict(zip(("lower", "upper"), mechanism.channel.bounds, strict=True))
+        named = {"kind": "bounds", "column": stated.get("column"), **bounds, "nulls": stated.get("nulls")}
+        return canonical(stated) == canonical(named)
+    if isinstance(mechanism, DiscoveredUrn):
+        labels = stated.get("labels")
+        if stated["kind"] != "open-labels" or labels is None or len(set(labels)) < len(labels):
+            return False
+        return stated.get("other") == unused_name(OTHER, labels) and mechanism.cells == len(labels) + 1
+    if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FreshLabels):
+        return stated.keys() == {"kind", "column"} and stated["kind"] == "open-labels" and mechanism.base == FreshLabels()
+    return stated["kind"] == "joint" and _joint_fits(stated, mechanism)
+
+
+def _joint_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
+    plain = {key: value for key, value in stated.items() if key != "within"}
+    domain = domain_from_json(plain)
+    if not isinstance(domain, JointDomain) or canonical(domain.to_json()) != canonical(plain):
+        return False
+    columns = list(domain.columns.values())
+    if isinstance(mechanism, LocalRelease):
+        sizes = getattr(mechanism.channel, "sizes", (mechanism.cells,))
+        return "within" not in stated and sizes == tuple(each.size for each in columns)
+    if not isinstance(mechanism, Mechanism) or domain.size != mechanism.cells:
+        return False
+    if "within" in stated and (mechanism.beside or all(each.kind != "bins" for each in columns)):
+        return False
+    return not isinstance(mechanism, PseudoPosterior) or (len(columns) == 1 and columns[0] == mechanism.domain)
+
+
+def _columns(stated: Mapping[str, Any], mechanism: Certifiable) -> list[str] | None:
+    """Names of the published columns; None where the domain names none."""
+    if isinstance(mechanism, StatisticMechanism):
+        return list(mechanism.columns)
+    names = list(stated["columns"]) if stated["kind"] == "joint" else [str(stated.get("column"))]
+    if isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
+        several = isinstance(mechanism.channel, RandomisedResponsesChannel)
+        return names if several else mechanism.channel.columns(names[0]) if len(names) == 1 else None
+    for name in mechanism.beside if isinstance(mechanism, Mechanism) else ():
+        names.append(unused_name(name, names))
+    return names
+
+
+def _check_figures(certificate: Certificate, mechanism: Certifiable, target: Guarantee) -> list[str]:
+    """The guarantee, recomputed from the parameters."""
+    profile = certified_profile(mechanism, target)
+    if profile.neighbouring != target.neighbouring:
+        return ["the neighbouring relation is not the mechanism's"]
+    figures = {"epsilon": target.epsilon, "delta": target.delta}
+    points = profile_points(profile, also=target.epsilon)
+    stated = certificate["profile"]
+    holds = {
+        "the recomputed delta at the target epsilon exceeds the target": profile.delta(target.epsilon) <= target.delta,
+        "the achieved guarantee is not what the parameters give": _agree(
+            certificate["achieved"], achieved(profile, target=figures)
+        ),
+        "rho is not what the parameters give": _agree({"rho": certificate["rho"]}, {"rho": zcdp(mechanism, target)}),
+        "the profile is not what the parameters give": len(stated) == len(points)
+        and all(one["epsilon"] == other["epsilon"] and _agree(one, other) for one, other in zip(stated, points, strict=True)),
+    }
+    return [reason for reason, true in holds.items() if not true]
+
+
+def _agree(stated: Mapping[str, float | None], computed: Mapping[str, float | None]) -> bool:
+    pairs = [(stated[key], value) for key, value in computed.items()]
+    return all(
+        one is other if one is None or other is None else math.isclose(one, other, rel_tol=RELATIVE_AGREEMENT, abs_tol=1e-290)
+        for one, other in pairs
+    )
+
+
+def _check_data(certificate: Certificate, folder: Path) -> list[str]:
+    """The data file: its hash, then what it holds."""
+    output = certificate["output"]
+    if output is None or "file" not in output:
+        return ["the certificate names no data file: the release was never saved"]
+    name, file = output["file"], folder / output["file"]
+    try:
+        same = file_hash(file) == output["sha256"]
+    except FileNotFoundError:
+        return [f"the data file {name!r} is missing"]
+    except OSError:
+        return [f"the data file {name!r} cannot be read, or is no regular file"]
+    if not same:
+        return [f"the data file {name!r} was changed: its hash does not fit"]
+    try:
+        stated = certificate["mechanism"]
+        mechanism = rebuild(stated["name"], stated["parameters"])
+        if not _domain_fits(certificate["domain"], mechanism):
+            return []  # said elsewhere
+        return [f"the data file {name!r} {each}" for each in check_published(file, certificate, mechanism)]
+    except FAILURES as error:
+        detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
+        return [f"the data file {name!r} cannot be checked: {detail}"]
+
+
+def statistics_of(data: Any) -> tuple[Certificate, NoisyStatistics]:
+    """Certificate and published numbers of a statistics file's content, typed; whether they are true is not asked here."""
+    from privurn.privacy.certificate_schema import StatisticsFields, problems
+
+    check_version(data.get("schema"), STATISTICS_SCHEMA)
+    if data.keys() != {"schema", "statistics", "certificate"}:
+        raise CertificateError("a statistics file holds a schema, statistics and a certificate.")
+    certificate, numbers = Certificate.typed(data["certificate"]), data["statistics"]
+    found = problems(StatisticsFields, numbers)
+    if found:
+        raise CertificateError(f"the statistics are malformed: {'; '.join(found)}.")
     stated = certificate["mechanism"]
     mechanism = rebuild(stated["name"], stated["parameters"])
-    target = Guarantee(
-        epsilon=certificate["target"]["epsilon"],
-        delta=certificate["target"]["delta"],
-        contributions=certificate["privacy_unit"]["contributions"],
-        neighbouring=certificate["neighbouring"],
-    )
-    profile = unit_profile(mechanism.profile, target)
-    reasons += _check_words(certificate, target, mechanism)
-    if certificate["neighbouring"] != profile.neighbouring:
-        reasons.append("the neighbouring relation is not the mechanism's")
-    if (certificate["n"], certificate["records"]) != (mechanism.n, mechanism.records):
-        reasons.append("n or records do not fit the mechanism's parameters")
-    if _cells(mechanism) != _domain_size(certificate["domain"]):
-        reasons.append("the mechanism's cells do not fit the domain")
-    if not _bounds_fit(mechanism, certificate["domain"]):
-        reasons.append("the bounds are not the channel's")
-    if isinstance(mechanism, LocalRelease) and not _agree(certificate["rho"], mechanism.rho(target.contributions)):
-        reasons.append("rho is not what the parameters give")
+    if not isinstance(mechanism, StatisticMechanism):
+        raise CertificateError("the certificate is not of statistics.")
+    try:
+        statistics = NoisyStatistics(
+            mechanism=mechanism, values=np.array(numbers["values"], np.float64), n=numbers["n"], noisy_n=numbers["noisy_n"]
+        )
+    except PrivurnError as error:
+        raise CertificateError(f"the statistics do not fit their mechanism: {error.message}") from None
+    if numbers != statistics.plain():
+        raise CertificateError("the statistics are not named as their mechanism names them.")
+    return certificate, statistics
+
+
+def _check_statistics(certificate: Certificate, statistics: NoisyStatistics) -> list[str]:
     output = certificate["output"]
-    if mechanism.rows is not None and isinstance(output, dict) and output.get("rows") != mechanism.rows:
-        reasons.append("the number of published rows does not fit the mechanism's parameters")
-    delta = profile.delta(target.epsilon)
-    if delta > target.delta:
-        reasons.append("the recomputed delta at the target epsilon exceeds the target")
-    recomputed = achieved(profile, target={"epsilon": target.epsilon, "delta": target.delta})
-    if not all(_agree(certificate["achieved"][key], value) for key, value in recomputed.items()):
-        reasons.append("the achieved guarantee is not what the parameters give")
-    points = profile_points(profile, also=target.epsilon)
-    stated_points = [(point["epsilon"], point["delta"]) for point in certificate["profile"]]
-    if [epsilon for epsilon, _ in stated_points] != [point["epsilon"] for point in points] or not all(
-        _agree(delta, point["delta"]) for (_, delta), point in zip(stated_points, points, strict=True)
-    ):
-        reasons.append("the profile is not what the parameters give")
-    return reasons
+    holds = {
+        "the statistics were edited: their hash does not fit": output is not None
+        and output["sha256"] == statistics_hash(statistics),
+        "n does not fit the statistics": certificate["n"] == statistics.n,
+        "the statistics do not lie on the lattice of their noise": statistics.possible,
+    }
+    return [reason for reason, true in holds.items() if not true]
 
 
-def _check_words(certificate: Certificate, target: Guarantee, mechanism: Certifiable) -> list[str]:
-    """What people read must say what the numbers say."""
-    reasons = []
-    rests_on = assumptions(target, local=isinstance(mechanism, LocalRelease))
-    if certificate["privacy_unit"] != privacy_unit(target) or certificate["assumptions"] != rests_on:
-        reasons.append("the privacy unit or the assumptions are not those of the guarantee")
-    if certificate["private"] is True and not is_private_source(certificate["randomness"], noise=adds_noise(mechanism)):
-        reasons.append("the source of randomness is not the private one")
-    domain, columns = certificate["domain"], certificate["columns"]
-    named = list(domain["columns"]) if domain["kind"] == "joint" else [domain["column"]]
-    if isinstance(mechanism, LocalRelease) and isinstance(mechanism.channel, RandomisedResponsesChannel):
-        sizes = [domain_from_json(each).size for each in domain.get("columns", {}).values()]  # type: ignore[union-attr]
-        fits = columns == named and tuple(sizes) == mechanism.channel.sizes
-    elif isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
-        fits = len(named) == 1 and columns == mechanism.channel.columns(str(named[0]))
-    else:
-        fits = columns[: len(named)] == named
-    if not fits or domain.get("within", "uniform") != "uniform":
-        reasons.append("the columns do not fit the domain")
-    if not isinstance(certificate["ledger"], dict) or not isinstance(certificate["ledger"].get("used"), bool):
-        reasons.append("the certificate does not say whether a ledger paid")
-    if set(certificate["achieved"]) != {"epsilon", "delta"}:
-        reasons.append("the achieved guarantee is not an epsilon and a delta")
-    return reasons
-
-
-def _agree(stated: float | None, computed: float | None) -> bool:
-    if stated is None or computed is None:
-        return stated is computed
-    return math.isclose(stated, computed, rel_tol=RELATIVE_AGREEMENT, abs_tol=1e-290)
-
-
-def _cells(mechanism: Certifiable) -> int | None:
-    if isinstance(mechanism, LocalRelease):
-        return mechanism.channel.categories if isinstance(mechanism.channel, RESPONSES) else None
-    if isinstance(mechanism, WITH_CELLS):
-        return mechanism.cells
-    if isinstance(mechanism, DiscoveredUrn):
-        return mechanism.urn.cells
-    return mechanism.base.cells if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FiniteBase) else None
-
-
-def _bounds_fit(mechanism: Certifiable, stated: dict[str, Any]) -> bool:
-    """A channel of numbers has bounds in place of a domain, and they are its own; nothing else has them."""
-    channel = mechanism.channel if isinstance(mechanism, LocalRelease) else None
-    if channel is None or isinstance(channel, RESPONSES):
-        return bool(stated["kind"] != "bounds")
-    same = stated["kind"] == "bounds" and (stated["lower"], stated["upper"]) == channel.bounds
-    return same and stated["nulls"] in ("error", "lower")
-
-
-def _domain_size(stated: dict[str, Any]) -> int | None:
-    if stated["kind"] == "bounds":
-        return None
-    if stated["kind"] == "open-labels":
-        return len(stated["labels"]) + 1 if "labels" in stated else None
-    domain = domain_from_json(stated)
-    return domain.size if isinstance(domain, JointDomain) else None
-
-
-def _check_output(certificate: Certificate, folder: Path) -> list[str]:
-    output = certificate["output"]
-    if not isinstance(output, dict) or not {"file", "rows", "sha256"} <= output.keys():
-        return ["the certificate names no data file: the release was never saved"]
-    name = str(output["file"])
-    if Path(name).name != name:
-        return ["the data file's name leads out of the folder"]
-    file = folder / name
-    if not file.is_file():
-        return [f"the data file {name!r} is missing"]
-    if file_hash(file) != output["sha256"]:
-        return [f"the data file {name!r} was changed: its hash does not fit"]
-    return [] if row_count(file) == output["rows"] else [f"the data file {name!r} does not hold the rows that are stated"]
+def statistics_hash(statistics: NoisyStatistics) -> str:
+    """SHA-256 of the published numbers in canonical JSON."""
+    return hashlib.sha256(canonical(statistics.plain())).hexdigest()

@@ -25,16 +25,16 @@ from privurn.channels.from_certificate import channel_of
 from privurn.domain import Categories
 from privurn.errors import DomainError
 from privurn.mechanisms.label_discovery import LabelDiscovery
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.registry import STATISTICS
+from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.mechanisms.sums.statistic import opened
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.file import release_statistics
-from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.registry import STATISTICS
-from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
-from privurn.noisy_statistics.statistic import opened
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.noisy_statistics.table_statistic import TableStatistic
 from privurn.privacy import additive_noise
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privatising import privatise
@@ -193,7 +193,7 @@ BUGS = {
     "privurn.channels.haar_wavelet": "haar-wavelet",
     "privurn.channels.noisy_statistic": "noisy-statistic histogram laplace",
     "privurn.mechanisms.perturbed_histogram": "perturbed-histogram discrete-laplace",
-    "privurn.noisy_statistics.noise_law": "noisy-table-statistics laplace",
+    "privurn.mechanisms.sums.noise_law": "noisy-table-statistics laplace",
 }
 
 

@@ -17,13 +17,13 @@ from privurn._kernels.noisy_statistics.count_tables import (
 )
 from privurn.domain import Categories, JointDomain
 from privurn.errors import ModelError
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.regression_statistic import NormalStatistic
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.regression_statistic import NormalStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.statistic import NoisyStatistics
 from privurn.noisy_statistics.table_inference import TableSampler, infer_table, log_odds_ratio
-from privurn.noisy_statistics.table_statistic import TableStatistic
 
 MOST = 5
 

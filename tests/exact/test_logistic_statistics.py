@@ -8,13 +8,13 @@ import pytest
 from scipy import optimize
 
 from privurn.errors import DomainError, ModelError
-from privurn.noisy_statistics.calibrating import Budget
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.noisy_statistics.file import read_statistics, release_statistics, verify_statistics
 from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
 from privurn.noisy_statistics.logistic_plug_in import plug_in_logistic
-from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import NoisyStatistics
 from privurn.privacy.entropy import SeededEntropy
 
 RELATIONS = ("add-remove", "replace-one")

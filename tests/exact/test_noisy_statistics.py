@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from privurn.domain import Categories
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.noisy_statistics.table_statistic import TableStatistic
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 
 RELATIONS = ("add-remove", "replace-one")
 

@@ -9,12 +9,12 @@ from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequenti
 from scipy import stats
 
 from privurn.domain import Categories, JointDomain
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.fit import NotMixed
-from privurn.noisy_statistics.noise_law import NoiseLaw
 from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.statistic import NoisyStatistics
 from privurn.noisy_statistics.table_inference import TableSampler, infer_table
-from privurn.noisy_statistics.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.samplers.run import Schedule
 

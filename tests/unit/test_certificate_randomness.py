@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import privurn
-from privurn.noisy_statistics.calibrating import Budget
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.noisy_statistics.file import release_statistics, verify_statistics
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privatising import privatise

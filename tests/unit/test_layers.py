@@ -27,6 +27,7 @@ ORDER = [
     "certifying",
     "storage",
     "releasing",
+    "published",
     "verification",
     "privatising",
     "spending",

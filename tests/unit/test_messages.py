@@ -11,10 +11,10 @@ import pytest
 import privurn
 from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.mechanisms.exponential import ExponentialHistogram
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.mixtures.reading import read_privatised
-from privurn.noisy_statistics.calibrating import Budget
 from privurn.noisy_statistics.file import read_statistics, release_statistics, verify_statistics
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
 from privurn.posteriors.composition import urn_prior
 from privurn.posteriors.released import observe
 from privurn.posteriors.urn_measures import measure_posterior

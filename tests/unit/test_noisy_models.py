@@ -11,9 +11,11 @@ from scipy import stats
 
 from privurn._kernels.noisy_statistics import chain, protocol, sweeps
 from privurn.errors import FormatError, ModelError
-from privurn.noisy_statistics.calibrating import Budget
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
 from privurn.noisy_statistics.fit import NotMixed, fit, fit_mean
 from privurn.noisy_statistics.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
 from privurn.noisy_statistics.mcem import maximise
@@ -21,9 +23,7 @@ from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
 from privurn.noisy_statistics.model import PythonModel
 from privurn.noisy_statistics.observed import Observed
 from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
-from privurn.noisy_statistics.regression_statistic import RegressionStatistic
 from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
 from privurn.privacy.entropy import SeededEntropy
 from privurn.samplers.run import Schedule, run_chains
 

@@ -10,16 +10,16 @@ import pytest
 
 from privurn.domain import Bins, Categories, Grid
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.registry import statistic_from_parameters
+from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.file import is_statistics_file, read_statistics, release_statistics, verify_statistics
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.registry import statistic_from_parameters
-from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.statistic import NoisyStatistics
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.noisy_statistics.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
 

@@ -73,6 +73,10 @@ class LocalChannel(Channel):
     def log_density(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
         """Log of q(z | clamp(y)) for each record, by broadcasting; several outputs of a record are the last axis of z."""
 
+    def possible(self, released: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which numbers the channel can have released, whatever the data were."""
+        return np.isfinite(released)
+
     def columns(self, column: str) -> list[str]:
         """Names of the published columns for a confidential one."""
         return [column]

@@ -136,6 +136,12 @@ class HaarWaveletChannel(LocalChannel):
         noisy = noisy_integers(self.lattice(data), noise="laplace", scale=self.scale * self.resolution)
         return noisy / self.resolution
 
+    def possible(self, released: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whole numbers of lattice steps."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = np.rint(released * self.resolution) / self.resolution == released
+        return np.asarray(np.isfinite(released) & whole)
+
     def simulate(self, data: ArrayLike, *, rng: np.random.Generator) -> NDArray[np.float64]:
         """Floating-point twin."""
         exact = self.lattice(data)

@@ -24,6 +24,9 @@ STEPS = 2**20
 LARGEST_WHOLE = 2**53
 """Whole numbers beyond this are not exact as floats."""
 
+LAST_DIGITS = 2.0**-50
+"""Relative error of a product and a sum of floats, with room to spare."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeChannel(LocalChannel):
@@ -68,6 +71,13 @@ class LatticeChannel(LocalChannel):
 
     def _values(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return self.bounds[0] + self.step * numbers
+
+    def possible(self, released: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Points of the lattice; far from the bounds floats tell them apart no better than to a few last digits."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            nearest = np.asarray(self._values(np.rint((released - self.bounds[0]) / self.step)), np.float64)
+            size = np.maximum(np.abs(released), np.abs(self.bounds[0]))
+            return np.isfinite(released) & (np.abs(nearest - released) <= LAST_DIGITS * size)
 
     def log_mass(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
         """Log probability of the released lattice point given the rounded record: the exact law of `privatise`."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels.channel import LocalChannel, whole_number
+from privurn.channels.randomised_responses import RESPONSES
 from privurn.channels.registry import LOCAL
 from privurn.errors import CertificateError, ModelError, PrivurnError
 from privurn.privacy.entropy import Entropy
@@ -39,6 +40,16 @@ class LocalRelease:
     def name(self) -> str:
         """local-laplace, and so on."""
         return PREFIX + self.channel.name
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether OpenDP draws some of the randomness; randomised response is drawn in integers."""
+        return not isinstance(self.channel, RESPONSES)
+
+    @property
+    def cells(self) -> int | None:
+        """Categories; None for numbers."""
+        return self.channel.categories if isinstance(self.channel, RESPONSES) else None
 
     @property
     def records(self) -> int:
@@ -85,5 +96,5 @@ class LocalRelease:
             raise CertificateError(f"the channel {name!r} is not known to this version.")
         try:
             return cls(n=int(data["n"]), channel=kind.from_parameters(data["channel"]), order=data["order"])
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, PrivurnError):
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError, PrivurnError):
             raise CertificateError("the channel's parameters are not valid.") from None

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee, PrivacyProfile
 
-Releases = Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of releases, or their certificate.json.")]
+Releases = Annotated[
+    list[Path], typer.Argument(metavar="DIR", help="Folders of releases, their certificate.json, or files of noisy statistics.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +53,7 @@ def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
 
 
 def _certified_release(path: Path) -> CertifiedRelease:
-    from privurn.certifying import rebuild
-    from privurn.choosing import unit_profile
+    from privurn.certifying import certified_profile, rebuild
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee
     from privurn.verification import check_certificate
@@ -72,5 +73,5 @@ def _certified_release(path: Path) -> CertifiedRelease:
         name=str(path.parent if path.name == "certificate.json" else path),
         certificate=certificate,
         promise=promise,
-        profile=unit_profile(mechanism.profile, promise),
+        profile=certified_profile(mechanism, promise),
     )

@@ -20,17 +20,17 @@ from privurn.cli.inferring import (
     write_files,
 )
 from privurn.cli.parsing import whole_number
-from privurn.errors import CertificateError, FormatError
+from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privurn.draws import Draws, Summary
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
     from privurn.noisy_statistics.logistic_model import LogisticPrior
     from privurn.noisy_statistics.mcem import Maximum
     from privurn.noisy_statistics.regression_model import RegressionPrior
     from privurn.noisy_statistics.size import SizePrior
-    from privurn.noisy_statistics.statistic import NoisyStatistics
 
 COMMANDS = {
     "regression": "regression",
@@ -130,16 +130,10 @@ def checked(
 
 def read(file: Path, command: str) -> "NoisyStatistics":
     """The statistics of a file that is as it was released, and belongs to the command."""
-    from privurn.noisy_statistics.file import read_statistics, verify_statistics
+    from privurn.noisy_statistics.file import read_statistics
 
     released = read_statistics(file)
-    if released.certificate["private"] is True:
-        verdict = verify_statistics(file)
-        if not verdict.valid:
-            raise CertificateError(
-                f"the statistics {str(file)!r} cannot be used: {verdict.reasons[0]}.", hint="Ask for the file again"
-            )
-    else:
+    if released.certificate["private"] is not True:
         note("warning: these statistics were made with seeded noise: they are not private.")
     statistics = released.statistics
     if COMMANDS[statistics.model] != command:

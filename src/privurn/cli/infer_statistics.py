@@ -26,9 +26,9 @@ from privurn.cli.release import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
     from privurn.noisy_statistics.fit import Fit
     from privurn.noisy_statistics.size import SizePrior
-    from privurn.noisy_statistics.statistic import NoisyStatistics
 
 BOOTSTRAPS = 2000
 TABLE_WARM_UP = "1000"

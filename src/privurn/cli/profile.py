@@ -20,7 +20,9 @@ privurn profile out --epsilon 0.5 --epsilon 1 --json
 
 privurn profile out other --plot profiles.png
 
-privurn profile out --trade-off --plot trade-off.svg"""
+privurn profile out --trade-off --plot trade-off.svg
+
+privurn profile stats.json"""
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RATES = (0.01, 0.05, 0.1, 0.25, 0.5)
@@ -75,8 +77,9 @@ def _data_file(path: Path, release: CertifiedRelease) -> str:
     """Whether the data beside the certificate are those that it is about; they need not be there."""
     from privurn.verification import verify
 
+    output = release.certificate["output"]
     folder = path if path.is_dir() else path.parent
-    if not (folder / str(release.certificate["output"]["file"])).is_file():
+    if output is None or ("file" in output and not (folder / output["file"]).exists()):
         return "not there"
     return AS_CERTIFIED if verify(path).valid else TAMPERED
 

@@ -25,9 +25,9 @@ from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
 from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.calibrating import Budget
+    from privurn.mechanisms.sums.calibrating import Budget
+    from privurn.mechanisms.sums.statistic import StatisticMechanism
     from privurn.noisy_statistics.file import ReleasedStatistics
-    from privurn.noisy_statistics.statistic import StatisticMechanism
 
 EXAMPLES = """Examples:
 
@@ -102,7 +102,7 @@ def statistics(
     json: Json = False,
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
-    from privurn.noisy_statistics.calibrating import Budget
+    from privurn.mechanisms.sums.calibrating import Budget
     from privurn.noisy_statistics.file import check_new_file, release_statistics
 
     check_new_file(output)
@@ -206,11 +206,11 @@ def _mechanism(
     missing: str,
     nulls: str,
 ) -> StatisticMechanism:
-    from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
-    from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
-    from privurn.noisy_statistics.regression_statistic import NormalStatistic, RegressionStatistic
-    from privurn.noisy_statistics.sum_statistic import BernoulliStatistic, PoissonStatistic
-    from privurn.noisy_statistics.table_statistic import TableStatistic
+    from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+    from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
+    from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
+    from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
+    from privurn.mechanisms.sums.table_statistic import TableStatistic
 
     policy: dict[str, Any] = {"budget": budget, "missing": missing}
     if model == "dirichlet":
@@ -298,7 +298,7 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
 
 def remarks(made: ReleasedStatistics) -> list[str]:
     """What the published numbers say about their own use. Nothing confidential is looked at."""
-    from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 
     public, mechanism = made.statistics, made.statistics.mechanism
     n = public.noisy_n if public.n is None else float(public.n)

@@ -7,13 +7,14 @@ import typer
 
 from privurn.cli.console import print_json, print_text
 from privurn.cli.release import Json
-from privurn.errors import FormatError
 
 EXAMPLES = """Examples:
 
 privurn verify out
 
 privurn verify out --json
+
+privurn verify stats.json
 
 privurn verify out --registry > deployment.yaml"""
 
@@ -27,26 +28,20 @@ def verify(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Recompute the guarantee from the certificate's parameters and check the hashes.
+    """Recompute the guarantee from the certificate's parameters; check every other field, the data's values and the hashes.
 
-    This detects edits; it is no proof against forgery. Exit code 0 when everything checks, 1 when not.
+    Any file gets an answer. This detects edits; it is no proof against forgery. Exit code 0 when everything checks, 1 when not.
     """
-    from privurn.noisy_statistics.file import is_statistics_file, read_statistics, verify_statistics
     from privurn.privacy.certificate import Certificate
     from privurn.verification import verify as check
 
-    statistics = is_statistics_file(folder)
-    if statistics and registry:
-        raise FormatError(
-            "the deployments registry's fields are filled from releases of data only.", hint="Leave --registry out"
-        )
-    result = verify_statistics(folder) if statistics else check(folder)
+    result = check(folder)
     if json:
         print_json({"valid": result.valid, "reasons": list(result.reasons)})
     elif registry and result.valid:
         print_text(Certificate.read(folder).to_registry_yaml().rstrip())
     elif result.valid:
-        certificate = read_statistics(folder).certificate if statistics else Certificate.read(folder)
+        certificate = Certificate.read(folder)
         target = certificate["target"]
         print_text(
             f"valid: ({target['epsilon']:g}, {target['delta']:g})-differential privacy for "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
+from privurn.exact_numbers import rational
 from privurn.mechanisms import exponential_sampling as sampling
 from privurn.mechanisms.alternatives import OTHER_WAYS, first_three, other_ways
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
@@ -197,7 +198,7 @@ class ExponentialHistogram(Mechanism):
             records=int(data["records"]),
             epsilon=float(data["epsilon"]),
             loss=data["loss"],
-            gaps=None if data["gaps"] is None else tuple(Fraction(gap) for gap in data["gaps"]),
+            gaps=None if data["gaps"] is None else tuple(rational(gap) for gap in data["gaps"]),
         )
 
 

@@ -7,7 +7,7 @@ record moves two counts by one each: distances (l0, l1, linf) = (2, 2, 1), hande
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,8 @@ class DiscoveredUrn(Mechanism):
     urn: DirichletMultinomial
     urn_guarantee: Guarantee
 
+    adds_noise: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if (self.urn.n, self.urn.records) != (self.n, self.records):
             raise ModelError("the urn and the release differ in their numbers of records.")
@@ -109,6 +111,11 @@ class DiscoveredUrn(Mechanism):
     def name(self) -> str:
         """label-discovery."""
         return "label-discovery"
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """Labels that were named, and "other"."""
+        return self.urn.cells
 
     @property
     def profile(self) -> PointProfile:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class Mechanism(ABC):
     """Public number of confidential records the guarantee was computed for; None where it is secret (add/remove)."""
     records: int
     """Number of records drawn."""
+    cells: int | None
+    """Cells of the public domain; None where the domain is open."""
+    adds_noise: ClassVar[bool] = False
+    """Whether OpenDP draws some of the randomness."""
 
     @property
     @abstractmethod
@@ -39,6 +43,11 @@ class Mechanism(ABC):
     def rows(self) -> int | None:
         """Rows of the published table where the parameters fix them, else None."""
         return None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the number columns that `Drawn.columns` puts beside the cells; none for records."""
+        return ()
 
     @abstractmethod
     def draw(self, counts: CountTable, *, entropy: Entropy) -> "Drawn":

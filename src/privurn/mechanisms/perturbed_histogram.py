@@ -6,7 +6,7 @@ at 0, normalising, smoothing, sampling) is post-processing, done in exact intege
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class PerturbedHistogram(Mechanism):
     publish: Publish = "records"
     smoothing: Fraction = Fraction(0)
 
+    adds_noise: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
         check_smoothing(self.smoothing, name="smoothing", positive=False)
@@ -86,6 +88,11 @@ class PerturbedHistogram(Mechanism):
     def rows(self) -> int:
         """Records, or one row for each cell."""
         return self.records
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The noisy counts, where they are what is published."""
+        return ("count",) if self.publish == "counts" else ()
 
     @property
     def noise_deviation(self) -> float:

@@ -21,6 +21,9 @@ from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import PrivacyProfile
 from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorProfile
 
+MOST_RECORDS = 10**6
+"""With a discount the profile takes time in proportion to the records: some minutes for this many."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FreshLabels:
@@ -114,6 +117,16 @@ class PitmanYor(Mechanism):
             raise ModelError("strength must be larger than -discount.", hint="For example strength=1")
         if self.records < 1:
             raise ModelError("the number of released records must be at least 1.")
+        if self.discount > 0 and self.records > MOST_RECORDS:
+            raise ModelError(
+                f"with a discount at most {MOST_RECORDS:,} records can be accounted for.",
+                hint="Ask for fewer records, or for discount=0",
+            )
+
+    @property
+    def cells(self) -> int | None:  # type: ignore[override]
+        """Those of a finite base."""
+        return self.base.cells if isinstance(self.base, FiniteBase) else None
 
     @property
     def name(self) -> str:

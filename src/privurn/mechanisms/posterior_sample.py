@@ -25,6 +25,9 @@ from privurn.privacy.profile import Guarantee, PrivacyProfile
 RECORDS = 10**6
 """Urn draws behind each published vector of probabilities: its resolution is one in a million."""
 
+MOST_DRAWS = 10_000
+"""Of which the privacy losses are composed in seconds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorSample(Mechanism):
@@ -41,8 +44,8 @@ class PosteriorSample(Mechanism):
     draws: int = 1
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise ModelError("the number of draws must be at least 1.")
+        if not 1 <= self.draws <= MOST_DRAWS:
+            raise ModelError(f"the number of draws must be from 1 to {MOST_DRAWS:,}.")
         _ = self.urn  # checks the rest
 
     @property
@@ -64,6 +67,11 @@ class PosteriorSample(Mechanism):
     def rows(self) -> int:
         """One for each cell and draw."""
         return self.cells * self.draws
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The number of the draw, where there are several, and the probabilities."""
+        return ("draw", "probability") if self.draws > 1 else ("probability",)
 
     @property
     def prior_weight(self) -> float:

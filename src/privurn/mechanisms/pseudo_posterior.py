@@ -47,6 +47,9 @@ BLOCK = 2**17
 MOST_TERMS = 2**36
 """Cells times grid points: minutes of work if every cell were occupied."""
 
+MOST_DRAWS = 10_000
+"""Of which the privacy losses are composed in seconds."""
+
 RANGE = {"replace-one": 4, "add-remove": 2}
 """Width of the range of log-likelihood ratios, in thresholds."""
 
@@ -82,8 +85,8 @@ class PseudoPosterior(Mechanism):
             raise ModelError("the threshold must be positive and finite.", hint="epsilon/4, or epsilon/2 with add-remove")
         if not 0.0 < self.downscale <= 1.0:
             raise ModelError("downscale must lie in (0, 1].")
-        if not 1 <= self.draws <= self.records:
-            raise ModelError("draws must be at least 1 and at most the number of records.")
+        if not 1 <= self.draws <= min(self.records, MOST_DRAWS):
+            raise ModelError(f"draws must be at least 1, and at most the number of records and {MOST_DRAWS:,}.")
         if self.reference is not None and self.reference.kind != self.model.kind:
             raise ModelError("the reference must be a model of the same kind.")
         if self.cells * self.model.size > MOST_TERMS:
@@ -97,7 +100,7 @@ class PseudoPosterior(Mechanism):
         return "pseudo-posterior"
 
     @property
-    def cells(self) -> int:
+    def cells(self) -> int:  # type: ignore[override]
         """Cells of the domain."""
         return self.domain.size
 

@@ -33,7 +33,7 @@ def mechanism_from_parameters(name: str, parameters: dict[str, Any]) -> Mechanis
         raise CertificateError(f"the mechanism {name!r} is not known to this version.")
     try:
         mechanism = BUILDERS[name](parameters)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, PrivurnError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError):
         raise CertificateError("the mechanism's parameters are not valid.") from None
     if mechanism.name != name:
         raise CertificateError("the mechanism's name does not fit its parameters.")

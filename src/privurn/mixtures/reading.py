@@ -29,13 +29,14 @@ from privurn.mixtures.kernels import BetaKernel, CategoricalKernel, GaussianKern
 from privurn.mixtures.mixings import DirichletProcess, Mixing
 from privurn.mixtures.model import MixtureModel
 from privurn.mixtures.total_gaussian import TotalGaussianKernel
-from privurn.posteriors.released import SEEDED, observe
+from privurn.posteriors.released import observe
 from privurn.privacy.certificate import Certificate
 from privurn.releasing import Release
 from privurn.tables import open_table
 from privurn.tables.columns import read_numbers
+from privurn.tables.released import open_released
 from privurn.tables.rows import read_cells
-from privurn.verification import check_certificate, verify
+from privurn.verification import SEEDED, check_certificate, verify
 
 KernelName = Literal["auto", "gaussian", "beta", "categorical", "total-gaussian"]
 KERNELS = ("auto", "gaussian", "beta", "categorical", "total-gaussian")
@@ -83,7 +84,7 @@ def read_privatised(source: str | Path | Release) -> Privatised:
         certificate, data, reasons = source.certificate, source.table, check_certificate(source.certificate)
     elif isinstance(source, (str, Path)):
         folder, certificate = _locate(Path(source))
-        data, reasons = str(folder / str(_output(certificate))), list(verify(folder).reasons)
+        data, reasons = folder / _output(certificate), list(verify(folder).reasons)
     else:
         raise FormatError(
             f"an object of type {type(source).__name__} is nothing privatised.",
@@ -100,7 +101,7 @@ def read_privatised(source: str | Path | Release) -> Privatised:
     if isinstance(channel, GlobalChannel):
         return _read_global(source, certificate, channel, private=private)
     columns = [str(each) for each in certificate["columns"]]
-    with open_table(data) as table:
+    with open_released(data) if isinstance(data, Path) else open_table(data) as table:
         if isinstance(channel, RESPONSES):
             domain, labels = _categories(certificate)
             codes = read_cells(table, domain)

@@ -7,14 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.calibrating import Budget as Budget
+    from privurn.mechanisms.sums.calibrating import Budget as Budget
+    from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic as DirichletStatistic
+    from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic as LogisticStatistic
+    from privurn.mechanisms.sums.noise_law import NoiseLaw as NoiseLaw
+    from privurn.mechanisms.sums.regression_statistic import NormalStatistic as NormalStatistic
+    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic as RegressionStatistic
+    from privurn.mechanisms.sums.statistic import NoisyStatistics as NoisyStatistics
+    from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic as BernoulliStatistic
+    from privurn.mechanisms.sums.sum_statistic import PoissonStatistic as PoissonStatistic
+    from privurn.mechanisms.sums.table_statistic import TableStatistic as TableStatistic
     from privurn.noisy_statistics.comparators import bootstrap_regression as bootstrap_regression
     from privurn.noisy_statistics.comparators import plug_in_regression as plug_in_regression
-    from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic as DirichletStatistic
     from privurn.noisy_statistics.file import ReleasedStatistics as ReleasedStatistics
     from privurn.noisy_statistics.file import read_statistics as read_statistics
     from privurn.noisy_statistics.file import release_statistics as release_statistics
-    from privurn.noisy_statistics.file import verify_statistics as verify_statistics
     from privurn.noisy_statistics.fit import Fit as Fit
     from privurn.noisy_statistics.fit import NotMixed as NotMixed
     from privurn.noisy_statistics.fit import fit_dirichlet as fit_dirichlet
@@ -22,41 +29,32 @@ if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import fit_mean as fit_mean
     from privurn.noisy_statistics.fit import fit_regression as fit_regression
     from privurn.noisy_statistics.logistic_model import LogisticPrior as LogisticPrior
-    from privurn.noisy_statistics.logistic_statistic import LogisticStatistic as LogisticStatistic
     from privurn.noisy_statistics.mcem import maximise as maximise
     from privurn.noisy_statistics.model import PythonModel as PythonModel
-    from privurn.noisy_statistics.noise_law import NoiseLaw as NoiseLaw
     from privurn.noisy_statistics.observed import Observed as Observed
     from privurn.noisy_statistics.regression_model import RegressionPrior as RegressionPrior
-    from privurn.noisy_statistics.regression_statistic import NormalStatistic as NormalStatistic
-    from privurn.noisy_statistics.regression_statistic import RegressionStatistic as RegressionStatistic
     from privurn.noisy_statistics.size import SizePrior as SizePrior
-    from privurn.noisy_statistics.statistic import NoisyStatistics as NoisyStatistics
-    from privurn.noisy_statistics.sum_statistic import BernoulliStatistic as BernoulliStatistic
-    from privurn.noisy_statistics.sum_statistic import PoissonStatistic as PoissonStatistic
     from privurn.noisy_statistics.table_inference import infer_table as infer_table
-    from privurn.noisy_statistics.table_statistic import TableStatistic as TableStatistic
 
 _HOME = {
-    "Budget": "calibrating",
+    "Budget": "mechanisms.sums.calibrating",
     "bootstrap_regression": "comparators",
     "plug_in_regression": "comparators",
-    "DirichletStatistic": "dirichlet_statistic",
+    "DirichletStatistic": "mechanisms.sums.dirichlet_statistic",
     "ReleasedStatistics": "file",
     "read_statistics": "file",
     "release_statistics": "file",
-    "verify_statistics": "file",
-    "NoiseLaw": "noise_law",
+    "NoiseLaw": "mechanisms.sums.noise_law",
     "LogisticPrior": "logistic_model",
-    "LogisticStatistic": "logistic_statistic",
-    "NormalStatistic": "regression_statistic",
-    "RegressionStatistic": "regression_statistic",
+    "LogisticStatistic": "mechanisms.sums.logistic_statistic",
+    "NormalStatistic": "mechanisms.sums.regression_statistic",
+    "RegressionStatistic": "mechanisms.sums.regression_statistic",
     "SizePrior": "size",
-    "NoisyStatistics": "statistic",
-    "BernoulliStatistic": "sum_statistic",
-    "PoissonStatistic": "sum_statistic",
+    "NoisyStatistics": "mechanisms.sums.statistic",
+    "BernoulliStatistic": "mechanisms.sums.sum_statistic",
+    "PoissonStatistic": "mechanisms.sums.sum_statistic",
     "infer_table": "table_inference",
-    "TableStatistic": "table_statistic",
+    "TableStatistic": "mechanisms.sums.table_statistic",
     "Fit": "fit",
     "NotMixed": "fit",
     "fit_dirichlet": "fit",
@@ -75,6 +73,7 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'privurn.noisy_statistics' has no attribute {name!r}")
-    value = getattr(import_module(f"privurn.noisy_statistics.{_HOME[name]}"), name)
+    home = _HOME[name] if "." in _HOME[name] else f"noisy_statistics.{_HOME[name]}"
+    value = getattr(import_module(f"privurn.{home}"), name)
     globals()[name] = value
     return value

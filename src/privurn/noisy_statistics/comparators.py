@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.regression_statistic import RegressionStatistic
-from privurn.noisy_statistics.statistic import NoisyStatistics
+from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

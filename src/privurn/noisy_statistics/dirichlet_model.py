@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.statistic import NoisyStatistics
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class DirichletModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, shape: float = 1.0, rate: float = 0.1) -> "DirichletModel":
         """The model that released log sums belong to."""
-        from privurn.noisy_statistics.dirichlet_statistic import DirichletStatistic
+        from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 
         mechanism = statistics.mechanism
         if not isinstance(mechanism, DirichletStatistic):

@@ -4,34 +4,22 @@ The certificate holds the hash of the statistics, and its own; a file that was e
 that detects edits and is no proof against forgery.
 """
 
-import hashlib
 import json
 import os
-import platform
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from privurn.certifying import PACKAGES, assumptions, is_private_source, privacy_unit, source_of_randomness
-from privurn.errors import CertificateError, FormatError, ModelError, PrivurnError
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.registry import statistic_from_parameters
-from privurn.noisy_statistics.statistic import NoisyStatistics, StatisticMechanism, opened
-from privurn.privacy.certificate import SCHEMA as CERTIFICATE_SCHEMA
-from privurn.privacy.certificate import Certificate, achieved, canonical, profile_points
+from privurn.certifying import certify, check_certifiable
+from privurn.errors import CertificateError, FormatError, ModelError
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism, opened
+from privurn.privacy.certificate import STATISTICS_SCHEMA, Certificate, is_statistics, read_json
 from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.ledger import Ledger, Spent
-from privurn.privacy.profile import Guarantee
+from privurn.privacy.ledger import Ledger
 from privurn.releasing import pay
-from privurn.verification import RELATIVE_AGREEMENT, Verification
-
-SCHEMA = "privurn-statistics/1"
+from privurn.verification import SEEDED, statistics_hash, statistics_of, verify
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +32,11 @@ class ReleasedStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """What the file holds."""
-        return {"schema": SCHEMA, "statistics": plain(self.statistics), "certificate": dict(self.certificate.data)}
+        return {
+            "schema": STATISTICS_SCHEMA,
+            "statistics": self.statistics.plain(),
+            "certificate": dict(self.certificate.data),
+        }
 
     def save(self, path: str | Path) -> "ReleasedStatistics":
         """Write the file, all of it or nothing; it must not exist."""
@@ -79,7 +71,7 @@ def release_statistics(
 
     Examples
     --------
-    >>> from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+    >>> from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
     >>> budget = Budget(epsilon=1, epsilon_n=0.1)
     >>> made = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=(-5, 5), budget=budget)
     >>> data = np.random.default_rng(1).normal(size=(1000, 2))
@@ -92,56 +84,24 @@ def release_statistics(
         raise ModelError("the mechanism and the budget are for different neighbours.")
     if mechanism.profile.delta(promise.epsilon) > promise.delta:
         raise ModelError("the mechanism does not meet the budget.", hint="Use the mechanism's `calibrated`")
+    check_certifiable(mechanism)
     account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     source_of_noise = entropy or SystemEntropy()
     with opened(data) as source:
         sums, n = mechanism.sum_units(source)
-    payment = pay(account, Spent(guarantee=promise, rho=mechanism.zcdp, description=mechanism.name))
+    payment = pay(account, mechanism, promise)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
-    certificate = _certify(statistics, promise=promise, entropy=source_of_noise, payment=payment)
-    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
-
-
-def plain(statistics: NoisyStatistics) -> dict[str, Any]:
-    """The released numbers as plain data."""
-    return {
-        "model": statistics.model,
-        "entries": list(statistics.mechanism.names),
-        "values": [float(each) for each in statistics.values],
-        "n": statistics.n,
-        "noisy_n": statistics.noisy_n,
-    }
-
-
-def _certify(statistics: NoisyStatistics, *, promise: Guarantee, entropy: Entropy, payment: dict[str, Any]) -> Certificate:
-    mechanism = statistics.mechanism
-    target = {"epsilon": promise.epsilon, "delta": promise.delta}
-    return Certificate.seal(
-        {
-            "schema": CERTIFICATE_SCHEMA,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
-            "domain": {"kind": "statistics", **mechanism.own_parameters()},
-            "columns": list(mechanism.columns),
-            "neighbouring": mechanism.neighbouring,
-            "privacy_unit": privacy_unit(promise),
-            "n": statistics.n,
-            "records": 0,
-            "target": target,
-            "achieved": achieved(mechanism.profile, target=target),
-            "profile": profile_points(mechanism.profile, also=promise.epsilon),
-            "assumptions": assumptions(promise),
-            "randomness": source_of_randomness(entropy, noise=True),
-            "private": entropy.private,
-            "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "output": {"rows": len(statistics.values), "sha256": _hash(plain(statistics))},
-            "ledger": payment,
-        }
+    certificate = certify(
+        mechanism,
+        guarantee=promise,
+        domain={"kind": "statistics", **mechanism.own_parameters()},
+        columns=list(mechanism.columns),
+        entropy=source_of_noise,
+        payment=payment,
+        n=statistics.n,
+        output={"rows": len(statistics.values), "sha256": statistics_hash(statistics)},
     )
-
-
-def _hash(statistics: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical(statistics)).hexdigest()
+    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
 
 
 def check_new_file(path: str | Path) -> Path:
@@ -156,117 +116,13 @@ def check_new_file(path: str | Path) -> Path:
     return target
 
 
-def is_statistics_file(path: str | Path) -> bool:
-    """Whether this is a file, and says that it holds statistics."""
-    try:
-        return Path(path).is_file() and f'"{SCHEMA}"' in Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
 def read_statistics(path: str | Path) -> ReleasedStatistics:
-    """Statistics and certificate of a file; one that was edited is refused."""
-    released, reasons = _parsed(Path(path))
+    """Statistics and certificate of a file; one that does not verify is refused, but for being seeded, which it says itself."""
+    data = read_json(path)
+    if not is_statistics(data):
+        raise FormatError(f"{str(path)!r} is not a statistics file.", hint="Name a file that privurn statistics has written")
+    certificate, statistics = statistics_of(data)
+    reasons = [each for each in verify(path).reasons if each != SEEDED]
     if reasons:
         raise CertificateError(f"the statistics {str(path)!r} cannot be used: {reasons[0]}.", hint="Ask for the file again")
-    return released
-
-
-def verify_statistics(path: str | Path) -> Verification:
-    """Recompute the guarantee from the parameters in a statistics file, and compare the hashes."""
-    try:
-        released, reasons = _parsed(Path(path))
-        reasons = [*reasons, *_check_guarantee(released)]
-    except (PrivurnError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
-        return Verification(False, (f"the guarantee cannot be recomputed: {detail}",))
-    return Verification(not reasons, tuple(reasons))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError
-    return dict(pairs)
-
-
-def _parsed(path: Path) -> tuple[ReleasedStatistics, list[str]]:
-    """What the file holds, and how its hashes contradict it."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
-    except (OSError, UnicodeDecodeError):
-        raise FormatError(
-            f"there are no readable statistics at {str(path)!r}.", hint="privurn statistics ... -o FILE"
-        ) from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{str(path)!r} is not JSON, or names a field twice.") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.keys() != {"schema", "statistics", "certificate"}:
-        raise FormatError(f"{str(path)!r} is not a statistics file.", hint="Name a file that privurn statistics has written")
-    try:
-        certificate = Certificate.from_json(json.dumps(data["certificate"]))
-        stated, numbers = certificate["mechanism"], data["statistics"]
-        mechanism = statistic_from_parameters(stated["name"], stated["parameters"])
-        statistics = NoisyStatistics(
-            mechanism=mechanism,
-            values=np.array([float(each) for each in numbers["values"]]),
-            n=None if numbers["n"] is None else int(numbers["n"]),
-            noisy_n=None if numbers["noisy_n"] is None else float(numbers["noisy_n"]),
-        )
-        output = certificate["output"]["sha256"]
-    except PrivurnError as error:
-        raise CertificateError(f"the statistics {str(path)!r} do not fit their mechanism: {error.message}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise CertificateError(f"the statistics {str(path)!r} are malformed.", hint="Ask for the file again") from None
-    reasons = [] if certificate.intact else ["the certificate's own hash does not fit its content: it was edited"]
-    try:
-        same = _hash(numbers) == output and numbers == plain(statistics)
-    except ValueError:
-        same = False
-    if not same:
-        reasons.append("the statistics were edited: their hash does not fit")
-    return ReleasedStatistics(statistics=statistics, certificate=certificate), reasons
-
-
-def _check_guarantee(released: ReleasedStatistics) -> list[str]:
-    certificate, statistics = released.certificate, released.statistics
-    mechanism = statistics.mechanism
-    target = Guarantee(
-        epsilon=certificate["target"]["epsilon"],
-        delta=certificate["target"]["delta"],
-        contributions=certificate["privacy_unit"]["contributions"],
-        neighbouring=certificate["neighbouring"],
-    )
-    profile = mechanism.profile
-    figures = {"epsilon": target.epsilon, "delta": target.delta}
-    points = profile_points(profile, also=target.epsilon)
-    stated = {
-        "the release was made with seeded randomness: not private": certificate["private"] is True,
-        "the source of randomness is not the private one": is_private_source(certificate["randomness"], noise=True),
-        "the neighbouring relation is not the mechanism's": target.neighbouring == mechanism.neighbouring,
-        "the privacy unit is not the mechanism's": target.contributions == mechanism.contributions,
-        "the privacy unit or the assumptions are not those of the guarantee": (
-            certificate["privacy_unit"] == privacy_unit(target) and certificate["assumptions"] == assumptions(target)
-        ),
-        "n does not fit the statistics": certificate["n"] == statistics.n,
-        "the columns or bounds are not the mechanism's": (
-            certificate["columns"] == list(mechanism.columns)
-            and certificate["domain"] == {"kind": "statistics", **mechanism.own_parameters()}
-        ),
-        "the certificate does not say whether a ledger paid": isinstance(certificate["ledger"].get("used"), bool),
-        "the recomputed delta at the target epsilon exceeds the target": profile.delta(target.epsilon) <= target.delta,
-        "the achieved guarantee is not what the parameters give": _agree(
-            certificate["achieved"], achieved(profile, target=figures)
-        ),
-        "the profile is not what the parameters give": len(points) == len(certificate["profile"])
-        and all(_agree(one, other) for one, other in zip(certificate["profile"], points, strict=True)),
-    }
-    return [reason for reason, holds in stated.items() if not holds]
-
-
-def _agree(stated: Mapping[str, float | None], computed: Mapping[str, float | None]) -> bool:
-    if stated.keys() != computed.keys():
-        return False
-    pairs = [(stated[key], value) for key, value in computed.items()]
-    return all(
-        one is other if one is None or other is None else abs(one - other) <= RELATIVE_AGREEMENT * abs(other) + 1e-290
-        for one, other in pairs
-    )
+    return ReleasedStatistics(statistics=statistics, certificate=certificate)

@@ -22,7 +22,7 @@ from privurn.noisy_statistics.size import SizePrior
 from privurn.samplers.run import Progress, Schedule, run_chains
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.statistic import NoisyStatistics
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 WARM_UP, FIRST_DRAWS, LONGEST = 2000, 2000, 256_000
 """Sweeps of each chain before the first draw; draws kept at first; where doubling them ends."""

@@ -13,7 +13,7 @@ from privurn.noisy_statistics.regression_model import RegressionModel, Regressio
 from privurn.noisy_statistics.report import COVARIATE_PRECISION
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.statistic import NoisyStatistics
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class LogisticModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: LogisticPrior | None = None) -> "LogisticModel":
         """The model that released sums belong to; the prior follows the bounds where none is given."""
-        from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
+        from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 
         mechanism = statistics.mechanism
         if not isinstance(mechanism, LogisticStatistic):

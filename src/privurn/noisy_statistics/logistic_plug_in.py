@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.logistic_statistic import LogisticStatistic
-from privurn.noisy_statistics.statistic import NoisyStatistics
+from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from privurn.errors import ModelError
 from privurn.noisy_statistics.size import SizePrior
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.statistic import NoisyStatistics
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Kind = Literal["laplace", "gaussian"]
 _KINDS = {"laplace": 1, "gaussian": 2}

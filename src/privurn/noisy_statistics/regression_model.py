@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 
 if TYPE_CHECKING:
-    from privurn.noisy_statistics.statistic import NoisyStatistics
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class RegressionModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: RegressionPrior | None = None) -> "RegressionModel":
         """The model that released moments belong to."""
-        from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+        from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 
         mechanism = statistics.mechanism
         if not isinstance(mechanism, RegressionStatistic):

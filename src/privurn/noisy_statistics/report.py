@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from privurn.draws import Draws, Summary
 from privurn.errors import ModelError
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.regression_model import RegressionPrior
-from privurn.noisy_statistics.statistic import NoisyStatistics
-from privurn.noisy_statistics.sum_statistic import PoissonStatistic
-from privurn.noisy_statistics.table_statistic import TableStatistic
 
 if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import Fit
@@ -32,7 +32,7 @@ def prior_from_bounds(statistics: NoisyStatistics) -> RegressionPrior:
     On columns mapped to [-1, 1], with d covariates: tau ~ Gamma(1/2, rate 0.0125), coefficients given tau N(0, 100/tau),
     covariate means N(0, 1), covariate precision Wishart(d, 20/d); then carried over to the scale of the data.
     """
-    from privurn.noisy_statistics.regression_statistic import RegressionStatistic
+    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 
     mechanism = statistics.mechanism
     if not isinstance(mechanism, RegressionStatistic):

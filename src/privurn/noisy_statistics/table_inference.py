@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from privurn.draws import Draws
 from privurn.errors import ModelError
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.statistic import NoisyStatistics
-from privurn.noisy_statistics.table_statistic import TableStatistic
 from privurn.samplers.run import Arrays, Progress, Schedule, run_chains
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def infer_table(
     Examples
     --------
     >>> from privurn import Categories
-    >>> from privurn.noisy_statistics.calibrating import Budget
+    >>> from privurn.mechanisms.sums.calibrating import Budget
     >>> cells = {"smoker": Categories(["yes", "no"]), "ill": Categories(["yes", "no"])}
     >>> made = TableStatistic.calibrated(domain=cells, budget=Budget(epsilon=1, noise="discrete-laplace"))
     >>> noisy = np.array([31.0, 18, 0, 24, 61, -1, 1, 0, 0])

@@ -3,7 +3,6 @@
 Reading is strict. A published value that the domain does not hold is an error: the mechanism cannot have published it.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,13 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import mechanism_from_parameters
-from privurn.privacy.certificate import SCHEMA, Certificate
+from privurn.privacy.certificate import Certificate
 from privurn.releasing import Release
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
 from privurn.tables.counting import quoted
-from privurn.verification import check_certificate, verify
-
-SEEDED = "the release was made with seeded randomness: not private"
-"""Verification's word for releases made for research: no promise to anyone, but as good to analyse as any other."""
+from privurn.tables.released import open_released
+from privurn.verification import SEEDED, check_certificate, verify
 
 MISSING, OTHER_LABEL = "(missing)", "other (a label)"
 """How two discovered labels are called in functionals, where "other" is everything that was not named."""
@@ -109,7 +106,7 @@ def _identity(source: Any) -> str | None:
     """Hash that a release's certificate carries; None for what has no certificate."""
     if isinstance(source, Release):
         return str(source.certificate["sha256"])
-    return str(_certificate(Path(source))["sha256"]) if isinstance(source, (str, Path)) else None
+    return str(Certificate.read(source)["sha256"]) if isinstance(source, (str, Path)) else None
 
 
 def _check_same_data(found: Sequence[Observed]) -> None:
@@ -140,27 +137,11 @@ def _observe_one(source: OneRelease) -> Observed:
             hint="Give the folder of a release, or what privurn.release returned",
         )
     path = Path(source)
-    certificate = _certificate(path)
+    certificate = Certificate.read(path)
     _refuse(verify(path).reasons)
     folder = path if path.is_dir() else path.parent
-    with open_table(str(folder / str(certificate["output"]["file"]))) as table:
+    with open_released(folder / certificate["output"]["file"]) as table:
         return _read(table, certificate)
-
-
-def _certificate(path: Path) -> Certificate:
-    """Read a certificate; one of another schema version gets a message of its own."""
-    file = path / "certificate.json" if path.is_dir() else path
-    try:
-        stated = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        stated = None
-    schema = stated.get("schema") if isinstance(stated, dict) else None
-    if isinstance(schema, str) and schema != SCHEMA and schema.startswith(SCHEMA.partition("/")[0]):
-        raise CertificateError(
-            f"the certificate has schema {schema!r}; this version reads {SCHEMA!r}.",
-            hint="Update privurn, or use the one it names",
-        )
-    return Certificate.read(path)
 
 
 def _refuse(reasons: Sequence[str]) -> None:

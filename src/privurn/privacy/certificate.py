@@ -8,38 +8,27 @@ also write its hash. Publish the hash, or sign the file, where that matters.
 import hashlib
 import json
 import math
+import os
+import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from privurn.errors import CertificateError
 from privurn.privacy.profile import PrivacyProfile
 
-SCHEMA = "privurn-certificate/1"
-REQUIRED = frozenset(
-    [
-        "schema",
-        "created",
-        "mechanism",
-        "domain",
-        "columns",
-        "neighbouring",
-        "privacy_unit",
-        "n",
-        "records",
-        "target",
-        "achieved",
-        "profile",
-        "assumptions",
-        "randomness",
-        "private",
-        "software",
-        "output",
-        "ledger",
-        "sha256",
-    ]
-)
+SCHEMA = "privurn-certificate/2"
+STATISTICS_SCHEMA = "privurn-statistics/2"
+
+LARGEST_FILE = 2**28
+"""Bytes of a certificate or of a statistics file: the longest lists of labels and cells fit."""
+
+LONGEST_NUMBER = 20
+"""Digits of a whole number; rationals are text."""
+
 GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
 
 
@@ -49,8 +38,8 @@ def canonical(data: Mapping[str, Any]) -> bytes:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
-    with path.open("rb") as handle:
+    """SHA-256 of a regular file, read in pieces; OSError for anything else, links included."""
+    with open_plain(path, follow=False) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -72,11 +61,84 @@ def finite_or_none(value: float) -> float | None:
     return None if math.isinf(value) else value
 
 
+def parsed(text: str) -> Any:
+    """JSON as certificates use it; whatever else the text holds is a CertificateError.
+
+    An object names a field once (a reader would see the first, a parser take the last), numbers are finite, and whole numbers
+    have no more digits than 64 bits have.
+    """
+    try:
+        data = json.loads(text, object_pairs_hook=_once, parse_int=_short_int, parse_float=_finite, parse_constant=_no_constant)
+        canonical(data)  # lone surrogates, and depths that the parser alone endures
+    except (ValueError, RecursionError):
+        raise CertificateError("this is not JSON, names a field twice, or holds a number that is no certificate's.") from None
+    return data
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys occur once: a reader sees the first, a parser would take the last."""
     if len({key for key, _ in pairs}) != len(pairs):
         raise ValueError
     return dict(pairs)
+
+
+def _short_int(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(text)
+
+
+def read_json(path: str | Path) -> Any:
+    """The content of a certificate, of the folder that holds one, or of a statistics file."""
+    path = Path(path)
+    file = path / "certificate.json" if path.is_dir() else path
+    try:
+        with open_plain(file) as handle:
+            raw = handle.read(LARGEST_FILE + 1)
+        if len(raw) > LARGEST_FILE:
+            raise CertificateError(f"{str(file)!r} is too long for a certificate.")
+        text = raw.decode("utf-8")
+    except (OSError, ValueError):
+        raise CertificateError(f"there is no readable certificate at {str(file)!r}.", hint="Name the release folder") from None
+    return parsed(text)
+
+
+def open_plain(file: Path, *, follow: bool = True) -> BufferedReader:
+    """A regular file, opened to be read; OSError for folders, pipes and devices, and for links unless they are followed."""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("not a regular file")
+    return os.fdopen(handle, "rb")
+
+
+def is_statistics(data: Any) -> bool:
+    """Whether the content of a file is that of noisy statistics."""
+    return isinstance(data, dict) and str(data.get("schema")).startswith("privurn-statistics/")
+
+
+def check_version(stated: Any, known: str) -> None:
+    """The schema that this version reads; others get a reason of their own."""
+    name, _, number = known.partition("/")
+    if stated == known:
+        return
+    if not isinstance(stated, str) or not re.fullmatch(rf"{name}/[0-9]{{1,9}}", stated):
+        raise CertificateError(f"this is not of schema {known!r}.", hint="Name a folder or file that privurn wrote")
+    if int(stated.partition("/")[2]) < int(number):
+        raise CertificateError(
+            f"it was made by an earlier version ({stated}) whose checks were weaker.", hint="Release again with this version"
+        )
+    raise CertificateError(f"it was made by a later version ({stated}); this one reads {known}.", hint="Update privurn")
 
 
 @dataclass(frozen=True)
@@ -97,29 +159,25 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """Parse, and check that it has the shape of a certificate."""
-        try:
-            data = json.loads(text, object_pairs_hook=_once)
-        except (ValueError, RecursionError):
-            raise CertificateError("the certificate is not JSON, or names a field twice.") from None
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise CertificateError(f"this is not a certificate of schema {SCHEMA!r}.")
-        missing = REQUIRED - data.keys()
-        if missing:
-            raise CertificateError(f"the certificate lacks {', '.join(sorted(missing))}.")
+        """Parse, and check that it has the layout of a certificate."""
+        return cls.typed(parsed(text))
+
+    @classmethod
+    def typed(cls, data: Any) -> "Certificate":
+        """A certificate of plain data that has its layout, types and all; CertificateError for anything else."""
+        from privurn.privacy.certificate_schema import CertificateFields, problems
+
+        check_version(data.get("schema") if isinstance(data, dict) else None, SCHEMA)
+        found = problems(CertificateFields, data)
+        if found:
+            raise CertificateError(f"the certificate is malformed: {'; '.join(found)}.")
         return cls(data)
 
     @classmethod
     def read(cls, path: str | Path) -> "Certificate":
-        """Read certificate.json, or the folder that holds it."""
-        path = Path(path)
-        file = path / "certificate.json" if path.is_dir() else path
-        try:
-            return cls.from_json(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
-            raise CertificateError(
-                f"there is no readable certificate at {str(file)!r}.", hint="Name the release folder"
-            ) from None
+        """Read certificate.json, the folder that holds it, or a file of noisy statistics."""
+        data = read_json(path)
+        return cls.typed(data.get("certificate") if is_statistics(data) else data)
 
     def to_json(self) -> str:
         """Text for people and machines."""
@@ -131,7 +189,7 @@ class Certificate:
         body = {key: value for key, value in self.data.items() if key != "sha256"}
         try:
             return self.data.get("sha256") == hashlib.sha256(canonical(body)).hexdigest()
-        except ValueError:
+        except (TypeError, ValueError, RecursionError):
             return False
 
     def __getitem__(self, key: str) -> Any:
@@ -149,7 +207,9 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     target, unit = data["target"], data["privacy_unit"]
     pure = target["delta"] == 0.0
     local = data["mechanism"]["name"].startswith("local-")
-    kind = "Locally privatised" if local else "Synthetic"
+    statistics = data["domain"]["kind"] == "statistics"
+    kind = "Locally privatised" if local else "Statistical" if statistics else "Synthetic"
+    after = "Released cells are mapped to the public values of the domain and put into random order."
     return {
         "status": "Draft",
         "deployment": {
@@ -162,7 +222,7 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
             "dp_flavor": {
                 "name": "Pure DP" if pure else "Approximate DP",
                 "input_metric": "symmetric distance (add or remove records)"
-                if data["n"] is None
+                if data["neighbouring"] == "add-remove"
                 else "change-one distance (replace one record, number of records public)",
                 "bound_on_input_distance": unit["contributions"],
                 "output_measure": "max divergence" if pure else "smoothed max divergence",
@@ -181,7 +241,7 @@ def registry_fields(data: Mapping[str, Any]) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "Released cells are mapped to the public values of the domain and put into random order.",
+                "post_processing": "Noisy sums are published as they are." if statistics else after,
                 "composition": "Basic composition in the custodian's ledger"
                 if data["ledger"].get("used")
                 else "No ledger was used for this release",

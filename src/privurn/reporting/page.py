@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from privurn.choosing import unit_profile
+from privurn.certifying import certified_profile, rebuild
 from privurn.errors import CertificateError, FormatError
-from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
 from privurn.reporting import guarantee as public
@@ -69,6 +68,10 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
 
 def _checked(folder: Path) -> Certificate:
     """Only what verifies is reported on; being seeded is said on the page instead."""
+    if folder.is_file() and Certificate.read(folder)["domain"]["kind"] == "statistics":
+        raise FormatError(
+            "a report is about synthetic data, and this file holds noisy statistics.", hint=f"privurn profile {folder}"
+        )
     if not folder.is_dir():
         raise CertificateError(f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made")
     certificate = Certificate.read(folder)
@@ -117,7 +120,7 @@ def _promise(certificate: Certificate) -> public.Promise:
         raise FormatError(
             "a report is about synthetic data, and this folder holds locally privatised records.", hint="privurn verify DIR"
         )
-    profile = unit_profile(mechanism_from_parameters(stated["name"], stated["parameters"]).profile, target)
+    profile = certified_profile(rebuild(stated["name"], stated["parameters"]), target)
     return public.Promise(certificate=certificate, target=target, profile=profile)
 
 

@@ -15,6 +15,7 @@ from privurn.exact_numbers import decimal_text, exact
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, count_cells, count_labels, open_table
 from privurn.tables.counting import quoted
+from privurn.tables.released import open_released
 from privurn.utility.joint import column_cells
 from privurn.utility.samples import Sample, cell_values, grouped, is_numeric
 
@@ -79,7 +80,7 @@ def labels_of(domain: ColumnDomain) -> list[str]:
 def read_release(folder: Path, certificate: Certificate) -> Cells | dict[str | None, float]:
     """The released table, from the folder alone: shares of cells, or of labels nobody had listed."""
     stated = certificate["domain"]
-    with open_table(str(folder / str(certificate["output"]["file"]))) as source:
+    with open_released(folder / certificate["output"]["file"]) as source:
         if stated["kind"] == "open-labels":
             return _label_shares(source, stated["column"])
         domain = _joint(certificate)

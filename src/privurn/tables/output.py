@@ -1,6 +1,6 @@
 """From released cells to records: the values that cells stand for, in the kind of frame that came in, or in a file."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -50,11 +50,12 @@ def decode(
         spread = entropy if within == "uniform" and isinstance(column, Bins) else None
         columns[name] = _decode_column(own, column, spread=spread)
     for name, numbers in (extra or {}).items():
-        columns[_unused(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
+        columns[unused_name(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
     return pa.table(columns)
 
 
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
+def unused_name(name: str, taken: Collection[Any]) -> str:
+    """The name, with underscores behind it where others have it."""
     while name in taken:
         name += "_"
     return name

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, with_least_noise
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism, summed
+from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 

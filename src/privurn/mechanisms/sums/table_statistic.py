@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, domain_from_json, label_text
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import decimal_text
-from privurn.noisy_statistics.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import MOST_ENTRIES, StatisticMechanism
+from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import MOST_ENTRIES, StatisticMechanism
+from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.histogram_calibration import smallest_scale
 from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
-from privurn.privacy.profile import PrivacyProfile
+from privurn.privacy.profile import GroupProfile, PrivacyProfile
 from privurn.tables import Source, count_cells
 
 
@@ -22,8 +23,9 @@ from privurn.tables import Source, count_cells
 class TableStatistic(StatisticMechanism):
     """Counts of the cells of a public `domain`, each with noise; the first column's values vary fastest.
 
-    A record added or removed moves one count by 1; a record replaced moves two. For one record to a person and no noisy n the
-    profile is the exact one of noisy counts (privacy.noisy_counts_accounting), otherwise that of the class.
+    A record added or removed moves one count by 1; a record replaced moves two. Without a noisy n the profile is the exact one
+    of noisy counts (privacy.noisy_counts_accounting), for several records to a person by group privacy where the noise is
+    Laplace: what `PerturbedHistogram` has for the same noise. Otherwise it is that of the class.
     """
 
     domain: JointDomain
@@ -81,8 +83,17 @@ class TableStatistic(StatisticMechanism):
     @property
     def profile(self) -> PrivacyProfile:
         """See the class."""
-        if self.size_noise is not None or self.contributions > 1:
+        if self.size_noise is not None or (self.contributions > 1 and self.noise.kind == "gaussian"):
             return super().profile
+        return (
+            self.counts_profile
+            if self.contributions == 1
+            else GroupProfile(single=self.counts_profile, contributions=self.contributions)
+        )
+
+    @property
+    def counts_profile(self) -> NoisyCountsProfile:
+        """That of the counts alone, for one record."""
         return NoisyCountsProfile(
             cells=self.domain.size, noise=self._noise_name, scale=self.noise.scale, neighbouring=self.neighbouring
         )
@@ -90,8 +101,7 @@ class TableStatistic(StatisticMechanism):
     @property
     def zcdp(self) -> float:
         """The rho of the whole release."""
-        profile = self.profile
-        return profile.zcdp if isinstance(profile, NoisyCountsProfile) else super().zcdp
+        return self.counts_profile.zcdp * self.contributions**2 if self.size_noise is None else super().zcdp
 
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Counted in DuckDB, one number for each cell that occurs."""
@@ -142,6 +152,9 @@ class TableStatistic(StatisticMechanism):
             delta=promise.delta,
             neighbouring=budget.neighbouring,
         )
+        rounded = make(NoiseLaw(kind="gaussian", scale=float(round_up_to_rational(scale, digits=7)), step=step), None)
+        if rounded.profile.delta(promise.epsilon) <= promise.delta:  # more Gaussian noise need not be more private
+            return rounded
         return on_the_private_side(make(NoiseLaw(kind="gaussian", scale=scale, step=step), None), make=make, budget=budget)
 
 

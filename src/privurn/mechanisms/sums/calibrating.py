@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Literal, TypeVar
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.statistic import StatisticMechanism
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.profile import LARGEST_EPSILON, Guarantee, Neighbouring, check_delta, check_epsilon

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number, exact
-from privurn.noisy_statistics.calibrating import Budget, with_least_noise
-from privurn.noisy_statistics.noise_law import LARGEST_UNITS, NoiseLaw
-from privurn.noisy_statistics.statistic import StatisticMechanism, summed
+from privurn.mechanisms.sums.calibrating import Budget, with_least_noise
+from privurn.mechanisms.sums.noise_law import LARGEST_UNITS, NoiseLaw
+from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 
@@ -58,6 +58,8 @@ class RegressionStatistic(StatisticMechanism):
 
     def __post_init__(self) -> None:
         check_bounds(self.columns, self.lower, self.upper)
+        object.__setattr__(self, "lower", tuple(float(each) for each in self.lower))
+        object.__setattr__(self, "upper", tuple(float(each) for each in self.upper))
         if self.squares not in ("plain", "complement"):
             raise ModelError("squares must be 'plain' or 'complement'.")
         if not 1 <= self.resolution <= 24 or self.noise.step != 4.0**-self.resolution:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.noise_law import NoiseLaw
+from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.profile import ROUND_UP, Neighbouring, PointProfile, PrivacyProfile
@@ -46,6 +46,11 @@ class StatisticMechanism(ABC):
     size_noise: NoiseLaw | None = None
     contributions: int = 1
     model: ClassVar[str]
+    adds_noise: ClassVar[bool] = True
+    n: ClassVar[None] = None
+    """No parameter: where the number of records is public it is part of what is published."""
+    records: ClassVar[int] = 0
+    """No record is drawn."""
 
     def __post_init__(self) -> None:
         if self.neighbouring not in ("replace-one", "add-remove"):
@@ -78,6 +83,11 @@ class StatisticMechanism(ABC):
     def n_entries(self) -> int:
         """How many sums there are."""
         return len(self.names)
+
+    @property
+    def rows(self) -> int:
+        """One number for each entry."""
+        return self.n_entries
 
     @property
     @abstractmethod
@@ -228,6 +238,22 @@ class NoisyStatistics:
         if self.noisy_n is None or self.size_noise is None:
             return np.zeros(n.shape)
         return self.size_noise.log_density(np.asarray(self.noisy_n - n, np.float64))
+
+    @property
+    def possible(self) -> bool:
+        """Whether the numbers lie on the lattices of their noise, as all that are released do."""
+        sized = self.size_noise is None or self.size_noise.on_lattice(np.array([self.noisy_n], np.float64)).all()
+        return bool(sized and self.noise.on_lattice(self.values).all())
+
+    def plain(self) -> dict[str, Any]:
+        """The released numbers as plain data."""
+        return {
+            "model": self.model,
+            "entries": list(self.mechanism.names),
+            "values": [float(each) for each in self.values],
+            "n": self.n,
+            "noisy_n": self.noisy_n,
+        }
 
 
 @contextmanager

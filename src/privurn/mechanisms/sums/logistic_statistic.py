@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number
-from privurn.noisy_statistics.calibrating import Budget, with_least_noise
-from privurn.noisy_statistics.noise_law import NoiseLaw
-from privurn.noisy_statistics.regression_statistic import RESOLUTION, RegressionStatistic, Squares, check_enough, columns_from
-from privurn.noisy_statistics.statistic import StatisticMechanism, summed
+from privurn.mechanisms.sums.calibrating import Budget, with_least_noise
+from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares, check_enough, columns_from
+from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
 from privurn.tables import Source
 from privurn.tables.numeric import Missing, numeric_batches
 

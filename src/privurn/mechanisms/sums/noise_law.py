@@ -43,6 +43,8 @@ class NoiseLaw:
             raise ModelError(f"the noise {self.kind!r} is not known.", hint="laplace or gaussian")
         check_positive("scale", self.scale)
         check_positive("step", self.step)
+        object.__setattr__(self, "scale", float(self.scale))
+        object.__setattr__(self, "step", float(self.step))
         if math.frexp(self.step)[0] != 0.5:
             raise ModelError("the step of the noise must be a power of two.", hint="For example step=1")
         if not SMALLEST_UNITS <= self.scale / self.step <= LARGEST_UNITS:
@@ -67,6 +69,12 @@ class NoiseLaw:
         """Log probability of each residual, noisy less exact, as one of the lattice's points."""
         steps = np.asarray(residuals, np.float64) / self.step  # exact: a power of two
         return np.asarray(log_mass(steps, noise=self.kind, scale=self.units))
+
+    def on_lattice(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which numbers are multiples of the step: sums and noise are, however large."""
+        with np.errstate(over="ignore"):
+            steps = np.asarray(values, np.float64) / self.step  # exact: a power of two
+        return np.asarray(steps == np.rint(steps))
 
     def draw_units(self, size: int, *, entropy: Entropy) -> list[int]:
         """Noise in lattice steps: OpenDP's exact samplers for private entropy, a seeded twin in floating point otherwise.

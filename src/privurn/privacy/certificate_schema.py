@@ -1,0 +1,229 @@
+"""The layout of a certificate with its types: strict, and nothing that is not named here.
+
+A number is a JSON number, never text or true; whole numbers are whole; nothing is infinite. What the fields mean and how each
+of them is checked stands in docs/reference/certificate.md. This module knows the shape alone: whether what is stated is true is
+for `privurn.verification`.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+MOST_RECORDS = 10**9
+"""Released records, and rows of a file: more cannot be checked in reasonable time."""
+
+LARGEST_N = 2**53
+LONGEST_TEXT = 10_000
+
+Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z")]
+Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.+!_-]{0,63}\Z")]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+Epsilon = Annotated[float, Field(gt=0.0, le=600.0)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Nonnegative = Annotated[float, Field(ge=0.0)]
+
+
+def _utc(text: str) -> str:
+    """A moment in UTC to the second, as 2026-01-31T23:59:59+00:00."""
+    if len(text) != 25 or datetime.fromisoformat(text).isoformat(timespec="seconds") != text or not text.endswith("+00:00"):
+        raise ValueError("not a moment in UTC, such as 2026-01-31T23:59:59+00:00")
+    return text
+
+
+class Strict(BaseModel):
+    """What all parts share."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class StatedMechanism(Strict):
+    """Name and parameters; the parameters are checked by rebuilding the mechanism from them."""
+
+    name: Text
+    parameters: dict[str, Any]
+
+
+class Policy(Strict):
+    """What every column's domain says of values outside and of missing ones."""
+
+    outside: Literal["clamp", "other", "null"]
+    nulls: Literal["cell", "error"]
+
+
+class GridDomain(Policy):
+    """Numbers as decimal text."""
+
+    kind: Literal["grid"]
+    low: Text
+    high: Text
+    step: Text
+
+
+class BinsDomain(Policy):
+    """Edges as decimal text."""
+
+    kind: Literal["bins"]
+    edges: list[Text]
+
+
+class CategoriesDomain(Policy):
+    """A list of values."""
+
+    kind: Literal["categories"]
+    values: list[bool | int | float | str]
+
+
+ColumnDomain = Annotated[GridDomain | BinsDomain | CategoriesDomain, Field(discriminator="kind")]
+
+
+class Joint(Strict):
+    """Public domains of the columns, in order."""
+
+    kind: Literal["joint"]
+    columns: dict[str, ColumnDomain]
+    within: Literal["uniform"] = "uniform"
+    """Left out: records in bins are the bins' midpoints."""
+
+
+class Open(Strict):
+    """Labels nobody listed; those that label discovery named are part of the output."""
+
+    kind: Literal["open-labels"]
+    column: str
+    labels: list[str | None] = []
+    other: str = ""
+
+
+class Bounds(Strict):
+    """Of the numbers that a local channel was given."""
+
+    kind: Literal["bounds"]
+    column: str
+    lower: float
+    upper: float
+    nulls: Literal["error", "lower"]
+
+
+class Statistics(Strict):
+    """What noisy statistics were computed from: checked against the mechanism, field by field."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: Literal["statistics"]
+
+
+class PrivacyUnit(Strict):
+    """Whose records are protected together."""
+
+    unit: Text
+    contributions: Annotated[int, Field(ge=1, le=10**6)]
+
+
+class Target(Strict):
+    """What was asked for and paid."""
+
+    epsilon: Epsilon
+    delta: Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class Achieved(Strict):
+    """What the mechanism gives at the target; null: infinite."""
+
+    epsilon: Nonnegative | None
+    delta: Probability
+
+
+class Point(Strict):
+    """One point of the profile."""
+
+    epsilon: Annotated[float, Field(ge=0.0, le=600.0)]
+    delta: Probability
+
+
+class Software(Strict):
+    """Versions."""
+
+    python: Version
+    privurn: Version
+    numpy: Version
+    numba: Version
+    scipy: Version
+    duckdb: Version
+    pyarrow: Version
+    opendp: Version
+
+
+class DataFile(Strict):
+    """The file that a certificate is about."""
+
+    file: Literal["data.csv", "data.parquet"]
+    rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    sha256: Hash
+
+
+class Numbers(Strict):
+    """The statistics in the same file."""
+
+    rows: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+    sha256: Hash
+
+
+class Unpaid(Strict):
+    """No ledger."""
+
+    used: Literal[False]
+
+
+class Paid(Strict):
+    """Which ledger paid, and its entry; `hash` is that of the entry where the ledger has a chain of them."""
+
+    used: Literal[True]
+    ledger: Uuid
+    entry: Annotated[int, Field(ge=1, le=LARGEST_N)]
+    hash: Hash = ""
+
+
+class CertificateFields(Strict):
+    """All fields."""
+
+    schema_: Annotated[Literal["privurn-certificate/2"], Field(alias="schema")]
+    created: Annotated[str, AfterValidator(_utc)]
+    mechanism: StatedMechanism
+    domain: Annotated[Joint | Open | Bounds | Statistics, Field(discriminator="kind")]
+    columns: list[str]
+    neighbouring: Literal["replace-one", "add-remove"]
+    privacy_unit: PrivacyUnit
+    n: Annotated[int, Field(ge=0, le=LARGEST_N)] | None
+    records: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    target: Target
+    achieved: Achieved
+    rho: Nonnegative | None
+    profile: Annotated[list[Point], Field(min_length=1, max_length=100)]
+    assumptions: Annotated[list[Text], Field(max_length=100)]
+    randomness: Text
+    private: bool
+    software: Software
+    output: DataFile | Numbers | None
+    ledger: Unpaid | Paid
+    sha256: Hash
+
+
+class StatisticsFields(Strict):
+    """Published statistics."""
+
+    model: Text
+    entries: list[str]
+    values: list[float]
+    n: Annotated[int, Field(ge=0, le=LARGEST_N)] | None
+    noisy_n: float | None
+
+
+def problems(model: type[Strict], data: Any) -> list[str]:
+    """What keeps data from having the layout: where, and what was expected. The text of the data is not quoted."""
+    try:
+        model.model_validate(data)
+    except ValidationError as error:
+        found = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors(include_input=False)[:10]]
+        return [f"{place if place.isprintable() else ascii(place)}: {what}"[:200] for place, what in found]
+    return []
