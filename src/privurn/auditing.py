@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privurn.choosing import plan_records, unit_profile, urn_of
 from privurn.counts import CountTable
-from privurn.errors import CertificateError, FormatError, ModelError, PrivurnError
+from privurn.errors import CertificateError, FormatError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn, kept_counts
@@ -26,7 +26,7 @@ from privurn.mechanisms.slots import guided
 from privurn.privacy.audit import RAISED, SMALLEST_AUDIT, AuditResult, Pair, Progress, Sampler, audit, each_call
 from privurn.privacy.audit_neighbours import neighbouring_tables
 from privurn.privacy.certificate import Certificate
-from privurn.privacy.entropy import WORD_BITS, Entropy, SeededEntropy
+from privurn.privacy.entropy import Entropy, SeededEntropy
 from privurn.privacy.profile import Guarantee, Neighbouring
 
 Takes = Literal["records", "counts"]
@@ -215,8 +215,9 @@ def _cell_releases(urn: DirichletMultinomial, counts: CountTable, size: int, ent
 
     urn.check(counts)
     slots = urn.slots(counts)
+    if slots.long:
+        return np.stack([each.cells for each in urn.draw_many(counts, size=size, entropy=entropy)])
     fixed = (slots.total, slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells)
-    _check_fits(slots.total + slots.per_ball * urn.records)
     return _released(lambda words, out: int(update_cell_releases(words, *fixed, out)), urn.records, size, entropy)
 
 
@@ -224,17 +225,13 @@ def _table_releases(urn: PitmanYor, counts: CountTable, size: int, entropy: Entr
     from privurn._kernels.releases import update_table_releases
 
     urn.check(counts)
+    if urn.long(counts.n):
+        return np.stack([_labelled(each, counts) for each in urn.draw_many(counts, size=size, entropy=entropy)])
     p, q, r = urn.slots()
     fixed = (p + q * counts.n, p, q, r, *guided(np.cumsum(counts.counts)))
-    _check_fits(p + q * (counts.n + urn.records))
     tables = _released(lambda words, out: int(update_table_releases(words, *fixed, out)), urn.records, size, entropy)
     labels = np.concatenate([counts.values.astype(np.int64), -1 - np.arange(urn.records)])
     return np.asarray(labels[tables])
-
-
-def _check_fits(slots: int) -> None:
-    if slots >= 2**WORD_BITS:  # `draw` refuses as well
-        raise ModelError("the urn's integers do not fit in 63 bits.", hint="Use fewer digits in alpha, strength or discount")
 
 
 def _released(

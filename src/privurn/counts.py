@@ -8,6 +8,18 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError
 
+MOST_RECORDS = 2**63 - 1
+"""Of a table: a database counts rows in 64 bits as well."""
+
+
+def exact_sum(numbers: NDArray[np.int64]) -> int:
+    """Sum of whole numbers that are not negative, as a Python integer: 32 bits of each at a time, so nothing can wrap.
+
+    >>> exact_sum(np.full(4, 2**62)) == 2**64
+    True
+    """
+    return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
@@ -24,6 +36,8 @@ class CountTable:
             raise DomainError("a count table needs one positive count for each distinct value.")
         if self.counts.dtype != np.int64 or self.counts.min(initial=1) < 1:
             raise DomainError("a count table needs positive whole counts.")
+        if self.n > MOST_RECORDS:
+            raise DomainError("a count table holds at most 2^63 - 1 records.")
 
     @classmethod
     def from_cells(cls, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> "CountTable":
@@ -35,7 +49,7 @@ class CountTable:
     @property
     def n(self) -> int:
         """Number of records."""
-        return int(self.counts.sum())
+        return exact_sum(self.counts)
 
     def dense(self, size: int) -> NDArray[np.int64]:
         """Counts of all cells 0..size-1."""

@@ -32,6 +32,9 @@ Nulls = Literal["cell", "error"]
 MOST_CELLS = 10**8
 """Beyond this a domain is a mistake: the prior would drown any data."""
 
+MOST_STEPS_FROM_ZERO = 2**49
+"""Of a grid's ends. Records are 64-bit floats: within it their rounding moves none by more than a quarter of a step."""
+
 
 def check_size(size: int, *, what: str) -> None:
     """Refuse domains that no release could fill."""
@@ -127,7 +130,8 @@ class ColumnDomain(Domain):
 class Grid(ColumnDomain):
     """Numbers low, low + step, ..., high; a value belongs to its nearest grid point.
 
-    So a value is outside only when it lies more than half a step beyond an end.
+    So a value is outside only when it lies more than half a step beyond an end. Released are whole numbers where all points
+    are 64-bit ones, else the floats nearest to the points.
 
     >>> Grid(0, 100, 25).size
     5
@@ -155,6 +159,11 @@ class Grid(ColumnDomain):
             raise DomainError(
                 "grid step does not divide the range from low to high.",
                 hint=f"Try {decimal_text(self.bounds[0])}:{decimal_text(nearest)}:{decimal_text(self.spacing)}",
+            )
+        if max(map(abs, self.bounds)) > MOST_STEPS_FROM_ZERO * self.spacing:
+            raise DomainError(
+                "grid points lie too close together, for their size, to be told apart as 64-bit numbers.",
+                hint="Use a larger step, or subtract a public number from the column first",
             )
         super().__post_init__()
 
@@ -203,6 +212,8 @@ class Bins(ColumnDomain):
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2 or any(b <= a for a, b in pairwise(edges)):
             raise DomainError("bins need at least two edges in increasing order.", hint="For example 0,18,65,120")
+        if any(float(b) <= float(a) for a, b in pairwise(edges)):
+            raise DomainError("bin edges lie too close together to be told apart as 64-bit numbers.", hint="Use wider bins")
         super().__post_init__()
 
     @property

@@ -11,36 +11,53 @@ Number = int | float | str | Fraction
 LARGEST_EXPONENT = 300
 """Beyond this a decimal number is a mistake, or an attack on whoever expands it."""
 
+LARGEST, SMALLEST = Fraction(10) ** (LARGEST_EXPONENT + 1), Fraction(10) ** -LARGEST_EXPONENT
+LONGEST = 10**400
+"""Numerators and denominators must have at most 400 digits, so that what is written can be read again."""
+
 
 def rational(text: str) -> Fraction:
-    """A fraction written as p/q or p, as `str(Fraction)` writes it; anything else is a ValueError."""
+    """A fraction written as p/q or p, as `str(Fraction)` writes it, that a float can hold; anything else is a ValueError."""
     if not re.fullmatch(r"-?\d{1,400}(/[1-9]\d{0,399})?", str(text)):
         raise ValueError("not a plain fraction")
-    return Fraction(str(text))
+    return _checked(Fraction(str(text)))
 
 
 def exact(value: Number, *, name: str) -> Fraction:
     """A number as the fraction its decimal digits say: 0.1 is one tenth, and 1/3 is one third."""
     try:
         if isinstance(value, Fraction):
-            return value
+            return _checked(value)
         if "/" in str(value):
             return rational(str(value))
         number = Decimal(str(value))
         if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT or len(number.as_tuple().digits) > 400:
             raise InvalidOperation
-        return Fraction(number)
+        return _checked(Fraction(number))
     except (InvalidOperation, ValueError):
         raise DomainError(f"{name} must be a finite number.", hint="For example 0, 250 or 0.5") from None
 
 
-def plain(value: Fraction) -> int | float:
-    """The fraction as an int where it is one, else as the nearest float."""
-    return value.numerator if value.denominator == 1 else value.numerator / value.denominator
+def _checked(value: Fraction) -> Fraction:
+    if value and not SMALLEST <= abs(value) < LARGEST:
+        raise ValueError("beyond the floats")
+    if max(abs(value.numerator), value.denominator) >= LONGEST:
+        raise ValueError("too many digits")
+    return value
 
 
 def decimal_text(value: Fraction) -> str:
-    """Exact text of a fraction that came from decimal digits."""
-    return (
-        str(value.numerator) if value.denominator == 1 else format(Decimal(value.numerator) / Decimal(value.denominator), "f")
-    )
+    """Exact text that `exact` reads as the same number: decimal digits, all of them, or p/q where they would not end.
+
+    >>> decimal_text(Fraction(-1, 8)), decimal_text(Fraction(1, 3))
+    ('-0.125', '1/3')
+    """
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    fives, rest = 0, value.denominator >> twos
+    while rest % 5 == 0:
+        fives, rest = fives + 1, rest // 5
+    places = max(twos, fives)
+    if rest != 1 or places == 0:
+        return str(value)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

@@ -1,6 +1,7 @@
 """The urn on a public domain: every cell starts with alpha prior records, every drawn record is put back twice.
 
-It is the posterior-predictive law of a Dirichlet-multinomial model. Sampling is exact: integers only.
+It is the posterior-predictive law of a Dirichlet-multinomial model. Sampling is exact: integers only, of whatever length the
+rational alpha needs.
 """
 
 from dataclasses import dataclass
@@ -14,11 +15,15 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.exact_numbers import rational
+from privurn.mechanisms.long_slots import draw_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
-from privurn.mechanisms.slots import guided
+from privurn.mechanisms.slots import Slots, guided, integer_type
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile
+
+LONGEST_DENOMINATOR = 4096
+"""Bits of the alphas' common denominator. Fractions of unlike denominators, one for each cell, could have one without end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,11 @@ class DirichletMultinomial(Mechanism):
             raise ModelError("a prior for each cell needs as many alphas as there are cells.")
         if self.records < 1:
             raise ModelError("the number of released records must be at least 1.")
+        if self.denominator.bit_length() > LONGEST_DENOMINATOR:
+            raise ModelError(
+                f"the alphas have no common denominator of at most {LONGEST_DENOMINATOR:,} bits.",
+                hint="Write them as decimals, or as fractions of one denominator",
+            )
 
     @property
     def name(self) -> str:
@@ -74,6 +84,18 @@ class DirichletMultinomial(Mechanism):
         return self.alpha * self.cells if isinstance(self.alpha, Fraction) else sum(self.alpha, Fraction(0))
 
     @property
+    def denominator(self) -> int:
+        """Least common denominator of the alphas: the slots of one record."""
+        if isinstance(self.alpha, Fraction):
+            return self.alpha.denominator
+        common = 1
+        for each in {each.denominator for each in self.alpha}:
+            common = lcm(common, each)
+            if common.bit_length() > LONGEST_DENOMINATOR:  # refused by its caller, and could take forever
+                break
+        return common
+
+    @property
     def prior_weight(self) -> float:
         """Share of the prior in the released distribution: how far it is shrunk towards the prior."""
         return float(self.prior_total / (self.prior_total + self._public_n))
@@ -100,21 +122,25 @@ class DirichletMultinomial(Mechanism):
 
         self.check(counts)
         slots = self.slots(counts)
-        out = np.empty(self.records, np.int64)
-        draws = entropy.below_ramp(slots.total, step=slots.per_ball, size=self.records)
-        update_cells(draws, slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
+        if slots.long:
+            out = draw_cells(slots, records=self.records, entropy=entropy)
+        else:
+            out = np.empty(self.records, np.int64)
+            draws = entropy.below_ramp(slots.total, step=slots.per_ball, size=self.records)
+            update_cells(draws, slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
         entropy.shuffle(out)
         return Drawn(out)
 
-    def slots(self, counts: CountTable) -> "Slots":
-        """The urn in whole slots: q for each record, q alpha for each cell's prior."""
+    def slots(self, counts: CountTable) -> Slots:
+        """The urn in whole slots, exactly: q for each record, q alpha for each cell's prior."""
+        q = self.denominator
+        kind = integer_type(int(self.prior_total * q) + q * (counts.n + self.records))
         if isinstance(self.alpha, Fraction):
-            q, cell = self.alpha.denominator, self.alpha.numerator
-            held, cells = (counts.counts * q, counts.values) if counts.n else (np.zeros(1, np.int64), np.zeros(1, np.int64))
-            return Slots(q, cell * self.cells, cell, np.cumsum(held), cells.astype(np.int64))
-        q = lcm(*(each.denominator for each in self.alpha))
-        masses = np.array([int(each * q) for each in self.alpha], np.int64) + q * counts.dense(self.cells)
-        return Slots(q, 0, 1, np.cumsum(masses), np.arange(self.cells))
+            cell = self.alpha.numerator
+            held, cells = (counts.counts, counts.values) if counts.n else (np.zeros(1, np.int64), np.zeros(1, np.int64))
+            return Slots(q, cell * self.cells, cell, np.cumsum(held.astype(kind) * q), cells.astype(np.int64))
+        masses = np.array([each.numerator * (q // each.denominator) for each in self.alpha], kind)
+        return Slots(q, 0, 1, np.cumsum(masses + counts.dense(self.cells).astype(kind) * q), np.arange(self.cells))
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[np.int64]:
         """Floating-point twin for simulation, never for a release: how often each cell is drawn, O(cells)."""
@@ -133,22 +159,6 @@ class DirichletMultinomial(Mechanism):
         exact = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
         n = None if data["n"] is None else int(data["n"])
         return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
-
-
-@dataclass(frozen=True)
-class Slots:
-    """An urn of whole slots: `uniform` shared evenly by all cells, then those of the listed `cells`."""
-
-    per_ball: int
-    uniform: int
-    per_cell: int
-    ends: NDArray[np.int64]
-    cells: NDArray[np.int64]
-
-    @property
-    def total(self) -> int:
-        """Slots before the first draw."""
-        return self.uniform + int(self.ends[-1])
 
 
 def effective_sample_size(*, n: int, prior_total: float, records: float) -> float:

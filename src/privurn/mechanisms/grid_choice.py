@@ -7,6 +7,7 @@ the law is the stated one to the last bit, and no rounding has to be paid for in
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +23,22 @@ WORD = 64
 
 
 def choose_points(
-    prior: NDArray[np.int64], scores: NDArray[np.int64], *, unit: Fraction, size: int, entropy: Entropy
+    prior: NDArray[np.int64], scores: NDArray[Any], *, unit: Fraction, size: int, entropy: Entropy
 ) -> NDArray[np.int64]:
-    """`size` independent candidates. The prior must be positive, with a total below 2^32."""
+    """`size` independent candidates. The prior must be positive, with a total below 2^32.
+
+    Scores are 64-bit integers whose differences are such too, or Python's.
+    """
     return PointChoice(prior, scores, unit=unit).draw(size, entropy=entropy)
 
 
 class PointChoice:
     """The law of `choose_points` for one set of scores. Confidential."""
 
-    def __init__(self, prior: NDArray[np.int64], scores: NDArray[np.int64], *, unit: Fraction) -> None:
+    def __init__(self, prior: NDArray[np.int64], scores: NDArray[Any], *, unit: Fraction) -> None:
         self._unit = unit
         self._gaps = scores.max() - scores
-        floats = np.exp(-self._gaps * float(unit) * (1.0 - SLACK)) * (1.0 + SLACK)
+        floats = np.exp(-self._gaps.astype(np.float64) * float(unit) * (1.0 - SLACK)) * (1.0 + SLACK)
         self._bounds = np.floor(floats * 2.0**PROPOSAL_BITS).astype(np.int64) + 1
         self._ends = np.cumsum(prior * self._bounds)
 

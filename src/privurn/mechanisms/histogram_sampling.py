@@ -1,14 +1,16 @@
 """Independent records from a histogram mixed with the uniform, in exact integers: shared by the histogram mechanisms."""
 
+from bisect import bisect_right
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.counts import exact_sum
 from privurn.errors import ModelError
+from privurn.mechanisms.slots import integer_type
 from privurn.privacy.entropy import Entropy
-
-LARGEST_TOTAL_BITS = 61
 
 
 def sample_cells(
@@ -25,15 +27,22 @@ def sample_cells(
     Where all weights are 0 the uniform over 0..cells-1 takes their place. Weights must not be negative. Independent draws
     come in an order that carries no information.
     """
-    excess = int(np.ceil(np.log2(max(1.0, float(weights.sum(dtype=np.float64)))))) - LARGEST_TOTAL_BITS
-    ends = np.cumsum(weights >> max(0, excess))  # only noise of an absurd scale has a total too long for the integers
-    if len(ends) == 0 or ends[-1] == 0 or smoothing == 1:
+    total = exact_sum(weights)
+    if total == 0 or smoothing == 1:
         return entropy.integers(cells, size=size)
-    drawn: NDArray[np.int64] = values[np.searchsorted(ends, entropy.integers(int(ends[-1]), size=size), side="right")]
+    drawn: NDArray[np.int64] = values[_places(weights, total, size, entropy)]
     if smoothing > 0:
-        uniform = entropy.integers(smoothing.denominator, size=size) < smoothing.numerator
+        uniform = entropy.bernoullis(smoothing, size=size)
         drawn[uniform] = entropy.integers(cells, size=int(uniform.sum()))
     return drawn
+
+
+def _places(weights: NDArray[np.int64], total: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Independent places i with probability weights[i]/total."""
+    if integer_type(total) is np.int64:
+        return np.searchsorted(np.cumsum(weights), entropy.integers(total, size=size), side="right")
+    ends = list(accumulate(weights.tolist()))  # only noise of an absurd scale has a total of more than 63 bits
+    return np.fromiter((bisect_right(ends, entropy.below(total)) for _ in range(size)), np.int64, size)
 
 
 def check_smoothing(weight: Fraction, *, name: str, positive: bool) -> None:

@@ -56,9 +56,10 @@ def inner_edges(domain: ColumnDomain) -> Floats:
 
 
 def cell_weights(model: Model, parameters: Floats, edges: Floats) -> NDArray[np.int64]:
-    """The model's probabilities of the cells, in whole parts of 2^50."""
+    """The model's probabilities of the cells, in whole parts of 2^50; one that floats cannot give is 0."""
     ends = np.concatenate(([0.0], model.cumulative(edges, parameters), [1.0]))
-    return np.rint(np.maximum(np.diff(ends), 0.0) * 2.0**WEIGHT_BITS).astype(np.int64)
+    shares = np.fmin(np.fmax(np.diff(ends), 0.0), 1.0)
+    return np.rint(shares * 2.0**WEIGHT_BITS).astype(np.int64)
 
 
 def _bins(domain: ColumnDomain) -> Bins:

@@ -28,6 +28,8 @@ Publish = Literal["records", "counts"]
 MOST_CELLS = 5_000_000
 """Every cell gets noise, the empty ones too, at some microseconds each."""
 
+LARGEST = 2**63 - 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedHistogram(Mechanism):
@@ -134,9 +136,13 @@ class PerturbedHistogram(Mechanism):
         )
 
     def noisy_counts(self, counts: CountTable) -> NDArray[np.int64]:
-        """All counts with noise, in lattice steps (1/1024 for "laplace")."""
+        """All counts with noise, in lattice steps (1/1024 for "laplace").
+
+        A count whose steps would leave 64 bits (from 2^53 on) is cut off there first, which brings neighbours no farther apart.
+        """
         kind, scale = lattice_noise(self.noise, self.scale)
-        return noisy_integers(counts.dense(self.cells) * STEPS[self.noise], noise=kind, scale=scale)
+        steps = STEPS[self.noise]
+        return noisy_integers(np.minimum(counts.dense(self.cells), LARGEST // steps) * steps, noise=kind, scale=scale)
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> NDArray[Any]:
         """Floating-point twin for simulation, never for a release: noisy counts, or how often each cell is drawn."""

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.exact_numbers import rational
+from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.mechanism import Drawn, Mechanism
-from privurn.mechanisms.slots import guided
+from privurn.mechanisms.slots import guided, integer_type
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import PrivacyProfile
 from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorProfile
@@ -70,6 +71,8 @@ class FiniteBase:
             raise ModelError("a base measure needs at least one cell.")
         if self.weights is not None and (len(self.weights) != self.cells or min(self.weights) < 0 or sum(self.weights) < 1):
             raise ModelError("a base measure needs one whole weight, 0 or more, for each cell and at least one positive.")
+        if self.weights is not None and integer_type(sum(self.weights)) is object:
+            raise ModelError("the weights of a base measure must add up to less than 2^63.", hint="Divide them by a number")
 
     def sample(self, size: int, *, entropy: Entropy) -> NDArray[np.int64]:
         """Exact independent draws."""
@@ -162,17 +165,24 @@ class PitmanYor(Mechanism):
         """Tables in order of drawing: 0..k-1 are the confidential values, k and above are new. Also how many are new."""
         from privurn._kernels.urn import update_tables
 
-        p, q, r = self.slots()
+        (p, q, r), ends = self.slots(), np.cumsum(counts.counts)
+        if self.long(counts.n):
+            return draw_tables(p, q, r, ends, records=self.records, entropy=entropy)
         out = np.empty(self.records, np.int64)
         opened = np.empty(self.records, np.bool_)
         draws = entropy.below_ramp(p + q * counts.n, step=q, size=self.records)
-        n_new = update_tables(draws, p, q, r, *guided(np.cumsum(counts.counts)), out, opened)
+        n_new = update_tables(draws, p, q, r, *guided(ends), out, opened)
         return out, int(n_new)
 
     def slots(self) -> tuple[int, int, int]:
         """(p, q, r) with strength = p/q and discount = r/q."""
         q = lcm(self.strength.denominator, self.discount.denominator)
         return int(self.strength * q), q, int(self.discount * q)
+
+    def long(self, n: int) -> bool:
+        """Whether the slots of n records need more than 63 bits before the last draw is made."""
+        p, q, _ = self.slots()
+        return integer_type(max(p, 0) + q * (n + self.records)) is object
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Floating-point twin for simulation, never for a release: counts of old values and of new ones, O(k + new)."""

@@ -24,6 +24,7 @@ from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
+from privurn.mechanisms.slots import integer_type
 from privurn.models import Model, model_from_json
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
@@ -38,8 +39,8 @@ STEPS = 2**20
 FLOAT_RECORDS = 2**32
 """STEPS times this is 2^52: beyond it sums in floating point would round, and slower integers are used."""
 
-MOST_RECORDS = 2**42
-"""STEPS times this is 2^62."""
+SMALLEST_THRESHOLD = 1e-100
+"""Far below any use; with a model's LARGEST_TERM it keeps STEPS/threshold times a log density inside the floats."""
 
 BLOCK = 2**17
 """Terms held at a time: a processor's cache."""
@@ -81,7 +82,7 @@ class PseudoPosterior(Mechanism):
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)
         check_sizes(n=self.n, cells=self.cells, records=self.records)
-        if not 0.0 < self.threshold < math.inf:
+        if not SMALLEST_THRESHOLD <= self.threshold < math.inf:
             raise ModelError("the threshold must be positive and finite.", hint="epsilon/4, or epsilon/2 with add-remove")
         if not 0.0 < self.downscale <= 1.0:
             raise ModelError("downscale must lie in (0, 1].")
@@ -89,10 +90,10 @@ class PseudoPosterior(Mechanism):
             raise ModelError(f"draws must be at least 1, and at most the number of records and {MOST_DRAWS:,}.")
         if self.reference is not None and self.reference.kind != self.model.kind:
             raise ModelError("the reference must be a model of the same kind.")
+        if self.reference is not None:
+            self.model.check_finite(self.reference.grid())
         if self.cells * self.model.size > MOST_TERMS:
             raise DomainError("cells times grid points are too many.", hint="Use a coarser domain or fewer points")
-        if self.n is not None and self.n > MOST_RECORDS:
-            raise ModelError(f"at most {MOST_RECORDS:,} records are supported.")
 
     @property
     def name(self) -> str:
@@ -124,30 +125,28 @@ class PseudoPosterior(Mechanism):
         """a(x) of each value: a public function of that value alone."""
         if self.reference is None:
             return np.full(len(summaries), self.downscale)
-        coefficients = self.reference.coefficients(self.reference.grid())
+        coefficients = self.model.coefficients(self.reference.grid())  # the model's: it is the density that is weighed
         largest = np.array(
             [np.abs(self.model.log_density(summaries[i : i + 1], coefficients)).max() for i in range(len(summaries))]
         )
         return np.asarray(self.downscale * np.minimum(1.0, self.threshold / np.maximum(largest, self.threshold)))
 
-    def scores(self, counts: CountTable) -> NDArray[np.int64]:
-        """Score of every grid point in steps of threshold/2^20, exact. Confidential."""
+    def scores(self, counts: CountTable) -> NDArray[Any]:
+        """Score of every grid point in steps of threshold/2^20, exact (mechanisms/slots.py: `integer_type`). Confidential."""
         summaries = self.model.summaries(cell_numbers(self.domain, counts.values))
         weights = self.weights(summaries) * (STEPS / self.threshold)
         coefficients = self.model.coefficients(self.model.grid())
-        total = np.zeros(self.model.size, np.int64)
-        in_floats = counts.n <= FLOAT_RECORDS
+        kind = np.float64 if counts.n <= FLOAT_RECORDS else integer_type(2 * STEPS * counts.n)  # a gap of two scores fits too
+        held = counts.counts.astype(kind)
+        total = np.zeros(self.model.size, np.int64 if kind is np.float64 else kind)
         size = max(1, BLOCK // self.model.size)
         for start in range(0, len(summaries), size):
             part = slice(start, start + size)
-            terms = self.model.log_density(summaries[part], coefficients)
-            terms *= weights[part, None]
-            np.clip(terms, -STEPS, STEPS, out=terms)
-            np.rint(terms, out=terms)
-            if in_floats:  # whole numbers below 2^53: exact in any order
-                total += (counts.counts[part].astype(np.float64) @ terms).astype(np.int64)
+            terms = censored_terms(self.model.log_density(summaries[part], coefficients), weights[part])
+            if kind is np.float64:  # whole numbers below 2^53: exact in any order
+                total += (held[part] @ terms).astype(np.int64)
             else:
-                total += counts.counts[part] @ terms.astype(np.int64)
+                total += held[part] @ terms.astype(np.int64).astype(kind)
         return total
 
     def choice(self, counts: CountTable) -> PointChoice:
@@ -185,7 +184,7 @@ class PseudoPosterior(Mechanism):
     def law(self, counts: CountTable) -> Floats:
         """Probability of each grid point, in floating point: for simulation only. Confidential."""
         scores = self.scores(counts)
-        law = self.model.prior() * np.exp((scores - scores.max()) * (self.threshold / STEPS))
+        law = self.model.prior() * np.exp((scores - scores.max()).astype(np.float64) * (self.threshold / STEPS))
         return np.asarray(law / law.sum())
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator, law: Floats | None = None) -> NDArray[np.int64]:
@@ -233,6 +232,17 @@ class PseudoPosterior(Mechanism):
             reference=None if data["reference"] is None else model_from_json(data["reference"]),
             downscale=float(data["downscale"]),
         )
+
+
+def censored_terms(terms: Floats, weights: Floats) -> Floats:
+    """Weighted log densities, one row a value, as whole numbers of at most STEPS in size, in place.
+
+    Whatever floating point makes of them: what is no number becomes -STEPS. So a term is a public function of its own record
+    with values in [-STEPS, STEPS], which is all that the guarantee asks of it.
+    """
+    terms *= weights[:, None]
+    np.fmin(np.fmax(terms, -STEPS, out=terms), STEPS, out=terms)
+    return np.rint(terms, out=terms)
 
 
 def calibrate_pseudo_posterior(

@@ -178,9 +178,9 @@ class Normal(Model):
     support: ClassVar[Bounds] = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
-        self.check_grid()
         if not (0.0 < self.scale < math.inf and 0.0 < self.reach < math.inf):
             raise ModelError("unit and reach of a normal model must be positive and finite.")
+        self.check_grid()
 
     @property
     def scale(self) -> float:

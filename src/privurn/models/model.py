@@ -24,6 +24,9 @@ PRIOR_TOTAL = 2**31
 MOST_POINTS = 2**21
 """Grids beyond this are a mistake: every distinct value is compared with every point."""
 
+LARGEST_TERM = 1e100
+"""No term of a log density may be larger, at any grid point and value: sums and weights then stay far inside the floats."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -42,6 +45,16 @@ class Axis:
             raise ModelError(f"the bounds of {self.name} must be positive.")
         if self.points < 1:
             raise ModelError(f"{self.name} needs at least one grid point.")
+
+    def check_values(self) -> None:
+        """The grid points must be different numbers strictly inside the bounds, as floats."""
+        with np.errstate(all="ignore"):
+            values = self.values()
+        if not (self.low < values[0] and values[-1] < self.high and (np.diff(values) > 0.0).all()):
+            raise ModelError(
+                f"the bounds of {self.name} do not hold {self.points:,} different numbers in floating point.",
+                hint="Move the bounds, or give fewer points",
+            )
 
     def values(self) -> Floats:
         """The grid points, in increasing order."""
@@ -93,11 +106,32 @@ class Model(ABC):
         return math.prod(axis.points for axis in self.axes)
 
     def check_grid(self) -> None:
-        """The axes, and a bound on their product."""
+        """The axes, a bound on their product, and a finite log density everywhere: public, and so before any data are read."""
         if self.size > MOST_POINTS:
             raise ModelError(
                 f"the parameter grid has more than {MOST_POINTS:,} points.", hint="Give fewer points for each axis"
             )
+        for axis in self.axes:
+            axis.check_values()
+        self.check_finite(self.grid())
+
+    def check_finite(self, points: Floats) -> None:
+        """Refuse parameters at which log f(x | theta), or a term of it, is no number or out of all proportion."""
+        if not self._largest_term(points) <= LARGEST_TERM:
+            raise ModelError(
+                f"the {self.kind} model's log density is no finite number everywhere within its bounds.",
+                hint="Keep the parameters' bounds away from 0 and from numbers beyond all measurement",
+            )
+
+    def _largest_term(self, points: Floats) -> float:
+        """Of t_i c_i, c_0 and h. A statistic is largest at an end that values are clamped to, so two values stand for all."""
+        try:
+            ends = np.abs([self.statistics(end) for end in self.support]).max(axis=0)
+        except (OverflowError, ValueError):  # what `math` raises where NumPy would have an infinity
+            return math.inf
+        with np.errstate(all="ignore"):
+            sizes = np.array([np.abs(each).max() for each in self.coefficients(points)])
+            return float(np.append(ends[:-1] * sizes[:-1], [ends[-1], sizes[-1]]).max())
 
     def grid(self) -> Floats:
         """All parameter points, one a row."""

@@ -33,14 +33,11 @@ class Entropy(ABC):
         """`size` independent integers, uniform on [0, 2**63)."""
 
     def below_ramp(self, first: int, *, step: int, size: int) -> NDArray[np.int64]:
-        """Independent integers, the i-th exactly uniform on [0, first + step i)."""
+        """Independent integers, the i-th exactly uniform on [0, first + step i); all bounds must lie below 2**63."""
         from privurn._kernels.integers import update_below
 
         if first < 1 or step < 0 or first + step * size >= 2**WORD_BITS:
-            raise ModelError(
-                "the urn's integers do not fit in 63 bits.",
-                hint="Use fewer digits in alpha, strength or discount, or fewer records",
-            )
+            raise ModelError("integers can only be drawn many at a time below positive bounds of at most 63 bits.")
         out = np.empty(size, np.int64)
         rejected = np.empty(size, np.int64)
         n_rejected = update_below(self.words(size), first, step, out, rejected)
@@ -72,6 +69,12 @@ class Entropy(ABC):
         if not 0 <= probability <= 1:
             raise ModelError("a probability must lie in [0, 1].")
         return self.below(probability.denominator) < probability.numerator
+
+    def bernoullis(self, probability: Fraction, *, size: int) -> NDArray[np.bool_]:
+        """Independent: each True with exactly this rational probability, whatever the length of its denominator."""
+        if probability.denominator < 2**WORD_BITS:
+            return self.integers(probability.denominator, size=size) < probability.numerator
+        return np.fromiter((self.bernoulli(probability) for _ in range(size)), np.bool_, size)
 
     def shuffle(self, values: NDArray[Any]) -> None:
         """Put a one-dimensional array into a uniformly random order, in place."""

@@ -1,7 +1,9 @@
 """The numbers that the cells of a column are released as."""
 
+import math
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +17,35 @@ def is_numeric(domain: ColumnDomain) -> bool:
     return isinstance(domain, (Grid, Bins))
 
 
-def cell_values(domain: ColumnDomain) -> NDArray[np.float64]:
-    """The number that each cell is released as; NaN for the null and "other" cells."""
+def released_numbers(domain: ColumnDomain) -> NDArray[Any]:
+    """What each proper cell is released as: 64-bit integers where all of them are such, else the nearest floats.
+
+    Decided in exact fractions; a quotient of whole numbers is rounded once, so 0.1 comes out as 0.1.
+    """
     if isinstance(domain, Grid):
-        low, step = domain.bounds[0], domain.spacing
-        common = low.denominator * step.denominator
-        numbers = (int(low * common) + int(step * common) * np.arange(domain.n_values, dtype=np.int64)) / common
-    elif isinstance(domain, Bins):
-        numbers = np.array([float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(domain.edges)])
-    else:
+        return _grid_points(domain)
+    if not isinstance(domain, Bins):
         raise DomainError("categories are not numbers.", hint="Their total variation can be computed, not their distance")
+    middles = [(Fraction(a) + Fraction(b)) / 2 for a, b in pairwise(domain.edges)]
+    if all(middle.denominator == 1 and -(2**63) <= middle < 2**63 for middle in middles):
+        return np.array([int(middle) for middle in middles], np.int64)
+    return np.array([float(middle) for middle in middles], np.float64)
+
+
+def _grid_points(domain: Grid) -> NDArray[Any]:
+    (low, high), step, size = domain.bounds, domain.spacing, domain.n_values
+    common = math.lcm(low.denominator, step.denominator)
+    first, each = int(low * common), int(step * common)
+    largest = max(abs(first), abs(int(high * common)), common)
+    if largest < 2**53:  # sums and products stay far within 64 bits, and are exact as floats
+        points = first + each * np.arange(size, dtype=np.int64)
+        return points if common == 1 else points / common
+    if common == 1 and low >= -(2**63) and high < 2**63:
+        return np.fromiter(range(first, first + each * size, each), np.int64, size)
+    return np.fromiter((point / common for point in range(first, first + each * size, each)), np.float64, size)
+
+
+def cell_values(domain: ColumnDomain) -> NDArray[np.float64]:
+    """The number that each cell is released as, as a float; NaN for the null and "other" cells."""
+    numbers = released_numbers(domain).astype(np.float64)
     return np.append(numbers, np.full(domain.size - domain.n_values, np.nan))

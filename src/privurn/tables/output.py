@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
+from privurn.domain import Bins, Categories, ColumnDomain, JointDomain
 from privurn.errors import DomainError
-from privurn.exact_numbers import plain
+from privurn.tables.cells import released_numbers
 from privurn.tables.counting import as_bins
 
 Within = Literal["midpoint", "uniform"]
@@ -72,7 +72,7 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
             values = [*map(str, values), "other"] if not all(isinstance(v, str) for v in values) else [*values, "other"]
         dictionary = pa.array(values if len({type(v) for v in values}) == 1 else [str(v) for v in values])
         return dictionary.take(_arrow(np.where(null, 0, cells), null))
-    numbers = _grid_values(domain) if isinstance(domain, Grid) else _midpoints(as_bins(domain))
+    numbers = released_numbers(domain)
     if domain.other_cell is not None:
         numbers = np.append(numbers.astype(np.float64), np.nan)
     released = numbers[np.where(null, 0, cells)]
@@ -98,21 +98,6 @@ def _arrow(numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
     data = np.ascontiguousarray(numbers, np.int64 if whole else np.float64)
     validity = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
     return pa.Array.from_buffers(pa.int64() if whole else pa.float64(), len(data), [validity, pa.py_buffer(data)])
-
-
-def _grid_values(domain: Grid) -> NDArray[Any]:
-    low, step = domain.bounds[0], domain.spacing
-    common = low.denominator * step.denominator
-    units = int(low * common) + int(step * common) * np.arange(domain.n_values, dtype=np.int64)
-    if low.denominator == step.denominator == 1:
-        return units
-    return units / common  # one correctly rounded division, so 0.1 comes out as 0.1
-
-
-def _midpoints(domain: Bins) -> NDArray[Any]:
-    edges = [Fraction(edge) for edge in domain.edges]
-    middles = [plain((a + b) / 2) for a, b in pairwise(edges)]
-    return np.array(middles)
 
 
 def decode_labels(labels: list[str | None], column: str) -> Any:
