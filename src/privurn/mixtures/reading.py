@@ -100,7 +100,7 @@ def read_privatised(source: str | Path | Release) -> Privatised:
     if isinstance(channel, GlobalChannel):
         return _read_global(source, certificate, channel, private=private)
     columns = [str(each) for each in certificate["columns"]]
-    with open_table(data) as table:
+    with open_table(data, released=True) as table:
         if isinstance(channel, RESPONSES):
             domain, labels = _categories(certificate)
             codes = read_cells(table, domain)

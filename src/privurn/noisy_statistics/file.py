@@ -6,9 +6,7 @@ that detects edits and is no proof against forgery.
 
 import hashlib
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +21,7 @@ from privurn.errors import CertificateError, FormatError, ModelError, PrivurnErr
 from privurn.noisy_statistics.calibrating import Budget
 from privurn.noisy_statistics.registry import statistic_from_parameters
 from privurn.noisy_statistics.statistic import NoisyStatistics, StatisticMechanism, opened
+from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import SCHEMA as CERTIFICATE_SCHEMA
 from privurn.privacy.certificate import Certificate, achieved, canonical, profile_points
 from privurn.privacy.entropy import Entropy, SystemEntropy
@@ -50,18 +49,7 @@ class ReleasedStatistics:
         """Write the file, all of it or nothing; it must not exist."""
         target = check_new_file(path)
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.absolute().parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(partial).chmod(0o666 & ~mask)
-            target.hardlink_to(partial)  # fails if the file has appeared meanwhile
-        finally:  # Ctrl-C too
-            Path(partial).unlink(missing_ok=True)
+        write_file(target, lambda partial: partial.write_text(text, encoding="utf-8"))
         if self.ledger is not None:
             self.ledger.complete(self.certificate["ledger"]["entry"], output=self.certificate["output"]["sha256"])
         return self
@@ -142,18 +130,6 @@ def _certify(statistics: NoisyStatistics, *, promise: Guarantee, entropy: Entrop
 
 def _hash(statistics: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(statistics)).hexdigest()
-
-
-def check_new_file(path: str | Path) -> Path:
-    """A file that can be written and does not exist yet, checked before anything is paid."""
-    target = Path(path)
-    if target.exists():
-        raise FormatError(f"the file {str(target)!r} exists.", hint="Name a new file, or remove the old one first")
-    if not target.absolute().parent.is_dir():
-        raise FormatError(f"there is no folder {str(target.absolute().parent)!r} to write into.", hint="Create it first")
-    if not os.access(target.absolute().parent, os.W_OK):
-        raise FormatError(f"cannot write into {str(target.absolute().parent)!r}.", hint="Name a folder you may write to")
-    return target
 
 
 def is_statistics_file(path: str | Path) -> bool:

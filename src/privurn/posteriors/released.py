@@ -23,7 +23,6 @@ from privurn.privacy.certificate import SCHEMA, Certificate
 from privurn.releasing import Release
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
-from privurn.tables.counting import quoted
 from privurn.verification import check_certificate, verify
 
 SEEDED = "the release was made with seeded randomness: not private"
@@ -143,7 +142,7 @@ def _observe_one(source: OneRelease) -> Observed:
     certificate = _certificate(path)
     _refuse(verify(path).reasons)
     folder = path if path.is_dir() else path.parent
-    with open_table(str(folder / str(certificate["output"]["file"]))) as table:
+    with open_table(str(folder / str(certificate["output"]["file"])), released=True) as table:
         return _read(table, certificate)
 
 
@@ -200,8 +199,8 @@ def _places(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Joint cells and the number beside each: how many records, or what the last of the extra columns says."""
     names = list(domain.columns)
-    fields = [_field(name, domain.columns[name], f"v{i}") for i, name in enumerate(names)]
-    beside = f"TRY_CAST({quoted(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
+    fields = [_field(table.reference(name), domain.columns[name], f"v{i}") for i, name in enumerate(names)]
+    beside = f"TRY_CAST({table.reference(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
     query = f"SELECT {', '.join(fields)}, {beside} AS beside FROM t" + ("" if extra else " GROUP BY ALL")
     found = table.connection.sql(query).fetchnumpy()
     places = np.zeros(len(found["beside"]), np.int64)
@@ -214,8 +213,7 @@ def _places(
     return places, np.asarray(found["beside"], np.float64)
 
 
-def _field(name: str, domain: ColumnDomain, alias: str) -> str:
-    value = quoted(name)
+def _field(value: str, domain: ColumnDomain, alias: str) -> str:
     missing = f"{value} IS NULL AS {alias}_missing"
     if isinstance(domain, Categories):
         return f"CAST({value} AS VARCHAR) AS {alias}, {missing}"
@@ -280,7 +278,8 @@ def _read_labels(table: Source, mechanism: Mechanism, described: dict[str, Any])
     """Open labels: those that label discovery named and "other", or whatever the urn's own labels are."""
     column = str(described["column"])
     table.check_columns([column])
-    rows = table.connection.sql(f"SELECT CAST({quoted(column)} AS VARCHAR), count(*) FROM t GROUP BY ALL").fetchall()
+    label = f"CAST({table.reference(column)} AS VARCHAR)"
+    rows = table.connection.sql(f"SELECT {label}, count(*) FROM t GROUP BY ALL").fetchall()
     counts = {label: int(count) for label, count in rows}
     if not isinstance(mechanism, DiscoveredUrn):
         labels = tuple(sorted(counts, key=lambda label: (label is None, str(label))))
