@@ -1,6 +1,6 @@
 """CountTable: distinct values and how often each occurs, the sufficient statistic of every urn and histogram."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,26 +25,31 @@ def exact_sum(numbers: NDArray[np.int64]) -> int:
 class CountTable:
     """Confidential counts. `values` are distinct and sorted: cell numbers of a public domain, or open labels (text, None).
 
+    `rows`, where given, is what the table that was counted says of itself: each of its records is here once, or nothing is.
+
     Its size is that of the distinct values, whatever the number of records. What it prints shows nothing of them.
     """
 
     values: NDArray[Any]
     counts: NDArray[np.int64]
+    rows: InitVar[int | None] = None
 
-    def __post_init__(self) -> None:
-        if len(self.values) != len(self.counts):
+    def __post_init__(self, rows: int | None) -> None:
+        if len(self.values) != len(self.counts) or not _distinct(self.values):
             raise DomainError("a count table needs one positive count for each distinct value.")
         if self.counts.dtype != np.int64 or self.counts.min(initial=1) < 1:
             raise DomainError("a count table needs positive whole counts.")
         if self.n > MOST_RECORDS:
-            raise DomainError("a count table holds at most 2^63 - 1 records.")
+            raise DomainError("there are more records than 64 bits can count.")
+        if rows is not None and rows != self.n:
+            raise other_size()
 
     @classmethod
-    def from_cells(cls, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> "CountTable":
+    def from_cells(cls, cells: NDArray[np.int64], counts: NDArray[np.int64], *, rows: int | None = None) -> "CountTable":
         """Table of cell numbers in any order; empty cells are left out."""
         order = np.argsort(cells, kind="stable")
-        kept = order[counts[order] > 0]
-        return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64))
+        kept = order[counts[order] != 0]
+        return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64), rows=rows)
 
     @property
     def n(self) -> int:
@@ -59,3 +64,16 @@ class CountTable:
 
     def __repr__(self) -> str:
         return "CountTable(confidential)"
+
+
+def other_size() -> DomainError:
+    """Records were counted twice, or not at all; without numbers, because these would tell of them."""
+    return DomainError(
+        "what was counted is not every record of the table once.", hint="Was the table changed while it was read? Try again"
+    )
+
+
+def _distinct(values: NDArray[Any]) -> bool:
+    if values.dtype == object:
+        return len(set(values.tolist())) == len(values)
+    return bool(np.all(values[1:] > values[:-1]))

@@ -4,8 +4,6 @@ The arrays are NumPy's, so that everything works without xarray being imported; 
 """
 
 import json
-import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import FormatError, ModelError
+from privurn.output_files import check_file, write_file
 
 LARGEST_R_HAT = 1.05
 SMALLEST_ESS = 100.0
@@ -197,18 +196,8 @@ class Draws:
     def save(self, path: str | Path) -> Path:
         """Write a netCDF file, all of it or nothing."""
         target = check_netcdf_name(path)
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.absolute().parent)
-        os.close(handle)
-        try:
-            self.to_datatree().to_netcdf(partial, engine="h5netcdf")
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(partial).chmod(0o666 & ~mask)
-            Path(partial).replace(target)
-        except BaseException:  # Ctrl-C too
-            Path(partial).unlink(missing_ok=True)
-            raise
-        return target
+        tree = self.to_datatree()
+        return write_file(target, lambda partial: tree.to_netcdf(partial, engine="h5netcdf"), new=False)
 
 
 def check_level(level: float, *, of: str) -> None:
@@ -222,9 +211,7 @@ def check_netcdf_name(path: str | Path) -> Path:
     target = Path(path)
     if target.suffix != SUFFIX:
         raise FormatError(f"draws are written as netCDF, not as {target.name!r}.", hint=f"Name a file that ends in {SUFFIX}")
-    if not target.absolute().parent.is_dir():
-        raise FormatError(f"there is no folder {str(target.absolute().parent)!r} to write into.", hint="Create it first")
-    return target
+    return check_file(target)
 
 
 def effective_draws(values: NDArray[np.float64], *, tail: bool = False) -> float:

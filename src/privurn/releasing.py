@@ -36,7 +36,8 @@ from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table, to_kind
-from privurn.tables.output import Within, unused_name
+from privurn.tables.column_names import unused
+from privurn.tables.output import Within, needs_marks
 
 MechanismName = Literal[
     "auto",
@@ -49,6 +50,11 @@ MechanismName = Literal[
     "exponential",
     "pseudo-posterior",
 ]
+
+MARKED = (
+    "text that a spreadsheet would run as a formula is written behind an apostrophe in the CSV file; privurn reads it as it "
+    "was, other programs should take the apostrophe off, or read Parquet."
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,15 @@ class Release:
         return to_kind(self.table, self.kind)
 
     def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
-        """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate."""
+        """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate.
+
+        In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says so.
+        """
         certificate = save_release(self.table, self.certificate, Path(folder), file_format=file_format)
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
-        return Release(self.table, self.kind, certificate, self.remarks, self.ledger)
+        remarks = (*self.remarks, MARKED) if file_format == "csv" and needs_marks(self.table) else self.remarks
+        return Release(self.table, self.kind, certificate, remarks, self.ledger)
 
 
 def release(
@@ -275,7 +285,7 @@ def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) ->
     plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
     urn = urn_of(plan)
     mechanism = DiscoveredUrn(n=counts.n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
-    other = unused_name(OTHER, labels)
+    other = unused(OTHER, labels)
     names = np.array([*labels, other], dtype=object)
     table = decode_labels(names[mechanism.draw(kept, entropy=job.entropy).cells].tolist(), column)
     domain = {"kind": "open-labels", "column": column, "labels": labels, "other": other}

@@ -44,7 +44,7 @@ from privurn.privacy.certificate import (
 )
 from privurn.privacy.profile import Guarantee
 from privurn.published import check_published
-from privurn.tables.output import unused_name
+from privurn.tables.column_names import unused
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
@@ -166,7 +166,7 @@ def _domain_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
         labels = stated.get("labels")
         if stated["kind"] != "open-labels" or labels is None or len(set(labels)) < len(labels):
             return False
-        return stated.get("other") == unused_name(OTHER, labels) and mechanism.cells == len(labels) + 1
+        return stated.get("other") == unused(OTHER, labels) and mechanism.cells == len(labels) + 1
     if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FreshLabels):
         return stated.keys() == {"kind", "column"} and stated["kind"] == "open-labels" and mechanism.base == FreshLabels()
     return stated["kind"] == "joint" and _joint_fits(stated, mechanism)
@@ -197,7 +197,7 @@ def _columns(stated: Mapping[str, Any], mechanism: Certifiable) -> list[str] | N
         several = isinstance(mechanism.channel, RandomisedResponsesChannel)
         return names if several else mechanism.channel.columns(names[0]) if len(names) == 1 else None
     for name in mechanism.beside if isinstance(mechanism, Mechanism) else ():
-        names.append(unused_name(name, names))
+        names.append(unused(name, names))
     return names
 
 

@@ -10,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "privurn"
 ORDER = [
     "errors",
+    "output_files",
     "exact_numbers",
     "domain",
     "counts",

@@ -100,7 +100,7 @@ def checked(
     json: bool,
 ) -> Asked:
     """All that can be checked without the statistics."""
-    from privurn.noisy_statistics.file import check_new_file
+    from privurn.output_files import check_new_file
 
     check_common(level, output)
     if moves not in ("interwoven", "centred"):

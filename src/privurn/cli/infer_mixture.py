@@ -13,7 +13,6 @@ from privurn.cli.inferring import (
     Seed,
     WarmUpSweeps,
     check_common,
-    check_folder,
     named_pictures,
     print_files,
 )
@@ -21,6 +20,7 @@ from privurn.cli.mixture_answers import Answer, Asked, as_json, extra_of, print_
 from privurn.cli.parsing import whole_number
 from privurn.cli.release import Json
 from privurn.errors import FormatError
+from privurn.output_files import check_file, check_new_file
 
 if TYPE_CHECKING:
     from privurn.mixtures.mixings import Mixing
@@ -105,7 +105,7 @@ def mixture(
 
     check_common(level, output)
     if checkpoint is not None:
-        check_folder(checkpoint)
+        check_file(checkpoint)
     asked = Asked(
         draws=whole_number(draws),
         warm_up=whole_number(warm_up),
@@ -156,10 +156,7 @@ def _synthetic(typed: tuple[str, Path] | None) -> tuple[int, Path] | None:
         raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic 1000 synthetic.csv")
     if path.suffix not in (".csv", ".parquet"):
         raise FormatError("synthetic records are written as CSV or Parquet.", hint="--synthetic 1000 synthetic.csv")
-    if path.exists():
-        raise FormatError(f"the file {str(path)!r} exists.", hint="Name a new file, or remove the old one first")
-    check_folder(path)
-    return number, path
+    return number, check_new_file(path)
 
 
 def _mixing(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":

@@ -34,18 +34,13 @@ def check_common(level: float, output: Path | None) -> None:
         check_netcdf_name(output)
 
 
-def check_folder(path: str | Path, *, what: str = "") -> None:
-    """A file can be written where its folder is there."""
-    if not Path(path).absolute().parent.is_dir():
-        raise FormatError(f"there is no folder for {what}{str(path)!r}.", hint="Make it first")
-
-
 def check_picture(path: str) -> None:
     """The name of a picture."""
     from privurn.figures import check_suffix
+    from privurn.output_files import check_file
 
     check_suffix(path)
-    check_folder(path, what="the picture ")
+    check_file(path)
 
 
 def named_pictures(given: Sequence[str] | None, known: Sequence[str], *, example: str) -> dict[str, str]:

@@ -27,11 +27,11 @@ TestSeed = Annotated[int | None, typer.Option(help="For tests only: marks the re
 
 def check_output(folder: Path, file_format: str) -> None:
     """A new folder, and a format that can be written."""
-    from privurn.storage import check_new_folder
+    from privurn.output_files import check_new_folder
+    from privurn.storage import check_format
 
+    check_format(file_format)
     check_new_folder(folder)
-    if file_format not in ("csv", "parquet"):
-        raise FormatError(f"the format {file_format!r} is not known.", hint="--format csv or --format parquet")
 
 
 def payment(file: str, ledger: Path | None, no_ledger: bool) -> Path | None:

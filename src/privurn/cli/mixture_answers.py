@@ -67,6 +67,7 @@ def extra_of(given: "Privatised", found: "MixturePosterior", asked: Asked) -> di
 def write_answer(answer: Answer, asked: Asked) -> dict[str, str]:
     """Everything is computed in full before the first file is touched."""
     from privurn.mixtures.results import plot
+    from privurn.output_files import write_file
     from privurn.tables import write
 
     others = None if answer.deconvolution is None else {"deconvolution": answer.deconvolution.positive()}
@@ -81,7 +82,7 @@ def write_answer(answer: Answer, asked: Asked) -> dict[str, str]:
         asked.output,
         figures=figures,
         synthetic=target,
-        write_synthetic=lambda path: write(table, path),
+        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
     )
 
 

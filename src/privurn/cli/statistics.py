@@ -103,7 +103,8 @@ def statistics(
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
     from privurn.mechanisms.sums.calibrating import Budget
-    from privurn.noisy_statistics.file import check_new_file, release_statistics
+    from privurn.noisy_statistics.file import release_statistics
+    from privurn.output_files import check_new_file
 
     check_new_file(output)
     if model not in MODELS:

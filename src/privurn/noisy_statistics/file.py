@@ -5,8 +5,6 @@ that detects edits and is no proof against forgery.
 """
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from privurn.certifying import certify, check_certifiable
 from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism, opened
+from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import STATISTICS_SCHEMA, Certificate, is_statistics, read_json
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
@@ -42,18 +41,7 @@ class ReleasedStatistics:
         """Write the file, all of it or nothing; it must not exist."""
         target = check_new_file(path)
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.absolute().parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(partial).chmod(0o666 & ~mask)
-            target.hardlink_to(partial)  # fails if the file has appeared meanwhile
-        finally:  # Ctrl-C too
-            Path(partial).unlink(missing_ok=True)
+        write_file(target, lambda partial: partial.write_text(text, encoding="utf-8"))
         if self.ledger is not None:
             self.ledger.complete(self.certificate["ledger"]["entry"], output=self.certificate["output"]["sha256"])
         return self
@@ -102,18 +90,6 @@ def release_statistics(
         output={"rows": len(statistics.values), "sha256": statistics_hash(statistics)},
     )
     return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
-
-
-def check_new_file(path: str | Path) -> Path:
-    """A file that can be written and does not exist yet, checked before anything is paid."""
-    target = Path(path)
-    if target.exists():
-        raise FormatError(f"the file {str(target)!r} exists.", hint="Name a new file, or remove the old one first")
-    if not target.absolute().parent.is_dir():
-        raise FormatError(f"there is no folder {str(target.absolute().parent)!r} to write into.", hint="Create it first")
-    if not os.access(target.absolute().parent, os.W_OK):
-        raise FormatError(f"cannot write into {str(target.absolute().parent)!r}.", hint="Name a folder you may write to")
-    return target
 
 
 def read_statistics(path: str | Path) -> ReleasedStatistics:

@@ -2,9 +2,6 @@
 
 import csv
 import math
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +14,8 @@ from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.noisy_statistics.regression_model import RegressionPrior
+from privurn.output_files import write_file
+from privurn.tables.spreadsheet_text import marked
 
 if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import Fit
@@ -205,9 +204,9 @@ def write_synthetic_records(path: Path, found: "Fit", *, columns: tuple[str, ...
 
     def write(target: Path) -> None:
         with target.open("w", newline="", encoding="utf-8") as out:
-            csv.writer(out, lineterminator="\n").writerows([columns, *rows])
+            csv.writer(out, lineterminator="\n").writerows([[marked(name) for name in columns], *rows])
 
-    _write_new(path, write)
+    write_file(path, write)
     return len(rows)
 
 
@@ -219,19 +218,5 @@ def write_synthetic_table(path: Path, draws: Draws, *, mechanism: TableStatistic
     at = int(rng.integers(draws.n_chains * draws.n_draws))
     counts = rng.multinomial(int(draws.flat("n")[at]), draws.flat("p")[at])
     table = decode(rng.permutation(np.repeat(np.arange(len(counts)), counts)), mechanism.domain)
-    _write_new(path, lambda target: write(table, target))
+    write_file(path, lambda target: write(table, target))
     return int(counts.sum())
-
-
-def _write_new(path: Path, write: Callable[[Path], None]) -> None:
-    """All of the file or nothing; a file that has appeared meanwhile is left alone."""
-    handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.absolute().parent)
-    os.close(handle)
-    try:
-        write(Path(partial))
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(partial).chmod(0o666 & ~mask)
-        path.hardlink_to(partial)
-    finally:  # Ctrl-C too
-        Path(partial).unlink(missing_ok=True)

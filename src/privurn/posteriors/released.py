@@ -22,7 +22,6 @@ from privurn.privacy.certificate import Certificate
 from privurn.releasing import Release
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
-from privurn.tables.counting import quoted
 from privurn.tables.released import open_released
 from privurn.verification import SEEDED, check_certificate, verify
 
@@ -181,8 +180,8 @@ def _places(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Joint cells and the number beside each: how many records, or what the last of the extra columns says."""
     names = list(domain.columns)
-    fields = [_field(name, domain.columns[name], f"v{i}") for i, name in enumerate(names)]
-    beside = f"TRY_CAST({quoted(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
+    fields = [_field(table.reference(name), domain.columns[name], f"v{i}") for i, name in enumerate(names)]
+    beside = f"TRY_CAST({table.reference(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
     query = f"SELECT {', '.join(fields)}, {beside} AS beside FROM t" + ("" if extra else " GROUP BY ALL")
     found = table.connection.sql(query).fetchnumpy()
     places = np.zeros(len(found["beside"]), np.int64)
@@ -195,8 +194,7 @@ def _places(
     return places, np.asarray(found["beside"], np.float64)
 
 
-def _field(name: str, domain: ColumnDomain, alias: str) -> str:
-    value = quoted(name)
+def _field(value: str, domain: ColumnDomain, alias: str) -> str:
     missing = f"{value} IS NULL AS {alias}_missing"
     if isinstance(domain, Categories):
         return f"CAST({value} AS VARCHAR) AS {alias}, {missing}"
@@ -261,7 +259,8 @@ def _read_labels(table: Source, mechanism: Mechanism, described: dict[str, Any])
     """Open labels: those that label discovery named and "other", or whatever the urn's own labels are."""
     column = str(described["column"])
     table.check_columns([column])
-    rows = table.connection.sql(f"SELECT CAST({quoted(column)} AS VARCHAR), count(*) FROM t GROUP BY ALL").fetchall()
+    label = f"CAST({table.reference(column)} AS VARCHAR)"
+    rows = table.connection.sql(f"SELECT {label}, count(*) FROM t GROUP BY ALL").fetchall()
     counts = {label: int(count) for label, count in rows}
     if not isinstance(mechanism, DiscoveredUrn):
         labels = tuple(sorted(counts, key=lambda label: (label is None, str(label))))

@@ -1,13 +1,11 @@
 """From a release folder to one HTML file: read and check, put the sections together, write all of it or nothing."""
 
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from privurn.certifying import certified_profile, rebuild
 from privurn.errors import CertificateError, FormatError
+from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
 from privurn.reporting import guarantee as public
@@ -62,8 +60,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         ],
         confidential=confidential,
     )
-    _write(page, target, private=confidential)
-    return target
+    return write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"), private=confidential)
 
 
 def _checked(folder: Path) -> Certificate:
@@ -90,22 +87,17 @@ def _default(folder: Path, *, confidential: bool) -> Path:
 
 def _check_target(target: Path, folder: Path, *, confidential: bool) -> None:
     """Before anything is computed: the file is new, can be written, and says what it is."""
+    check_new_file(target)
     if confidential:
         if CONFIDENTIAL.lower() not in target.name.lower():
             raise FormatError(
                 "a page with confidential figures must say so in its name.", hint=f"For example {CONFIDENTIAL_NAME}"
             )
-        if folder.resolve() in target.resolve().parents:
+        if folder.resolve() in (target.absolute().parent.resolve() / target.name).parents:
             raise FormatError(
                 "a confidential page does not go into the release folder, which is made to be handed over.",
                 hint="Name a file somewhere else with output= (-o)",
             )
-    if target.exists():
-        raise FormatError(
-            f"the file {str(target)!r} exists.", hint="Name a new file with output= (-o), or remove the old one first"
-        )
-    if not target.absolute().parent.is_dir():
-        raise FormatError(f"there is no folder {str(target.absolute().parent)!r} to write into.", hint="Create it first")
 
 
 def _promise(certificate: Certificate) -> public.Promise:
@@ -169,37 +161,3 @@ def _document(promise: public.Promise, title: str, sections: list[Markup], *, co
     footer = tag("footer", tag("p", f"Report of privurn {version}. This page is {about}. It loads nothing from a network."))
     body = tag("body", header, tag("main", joined(sections)), footer)
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _write(page: str, target: Path, *, private: bool) -> None:
-    """Into a hidden sibling, flushed, then linked under the name: never half a page, and never over another file."""
-    try:
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.absolute().parent)
-    except OSError:
-        raise FormatError(f"the page {str(target)!r} cannot be written.", hint="Is its folder writable?") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        if not private:
-            Path(partial).chmod(0o644)
-        _put(partial, target)
-    except FileExistsError:
-        raise FormatError(f"the file {str(target)!r} exists.", hint="Name a new file with output= (-o)") from None
-    except OSError:
-        raise FormatError(f"the page {str(target)!r} cannot be written.", hint="Is there room, and a right to write?") from None
-    finally:
-        with suppress(FileNotFoundError):
-            Path(partial).unlink()
-
-
-def _put(partial: str, target: Path) -> None:
-    """Give the finished file its name, and fail where the name is taken."""
-    try:
-        os.link(partial, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links: claim the name, then rename over the claim
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        Path(partial).replace(target)

@@ -14,7 +14,6 @@ from privurn.errors import CertificateError, DomainError
 from privurn.exact_numbers import decimal_text, exact
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, count_cells, count_labels, open_table
-from privurn.tables.counting import quoted
 from privurn.tables.released import open_released
 from privurn.utility.joint import column_cells
 from privurn.utility.samples import Sample, cell_values, grouped, is_numeric
@@ -124,7 +123,8 @@ def _joint(certificate: Certificate) -> JointDomain:
 
 def _label_shares(source: Source, column: str) -> dict[str | None, float]:
     source.check_columns([column])
-    rows = source.connection.sql(f"SELECT CAST({quoted(column)} AS VARCHAR), count(*) FROM t GROUP BY ALL").fetchall()
+    label = f"CAST({source.reference(column)} AS VARCHAR)"
+    rows = source.connection.sql(f"SELECT {label}, count(*) FROM t GROUP BY ALL").fetchall()
     total = sum(count for _, count in rows)
     return {label: count / total for label, count in rows}
 
@@ -132,7 +132,7 @@ def _label_shares(source: Source, column: str) -> dict[str | None, float]:
 def _weights(source: Source, name: str, size: int) -> NDArray[np.float64]:
     """The numbers beside the cells of a published table, which holds all cells in order, once or for several draws."""
     source.check_columns([name])
-    query = f"SELECT coalesce(TRY_CAST({quoted(name)} AS DOUBLE), 0) AS weight FROM t"
+    query = f"SELECT coalesce(TRY_CAST({source.reference(name)} AS DOUBLE), 0) AS weight FROM t"
     weights = np.asarray(source.connection.sql(query).fetchnumpy()["weight"], np.float64)
     if len(weights) == 0 or len(weights) % size:
         raise CertificateError("the published table does not hold every cell of the domain.")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from privurn.draws import Draws, effective_draws
 from privurn.errors import FormatError, ModelError
+from privurn.output_files import PARTIAL
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -227,7 +228,7 @@ def _save(file: Path, sampler: Sampler, schedule: Schedule, run: _Run) -> None:
         "done": run.done,
         "generators": [each.rng.bit_generator.state for each in run.chains],
     }
-    handle, partial = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".npz", dir=file.absolute().parent)
+    handle, partial = tempfile.mkstemp(prefix=PARTIAL, suffix=".npz", dir=file.absolute().parent)
     try:
         with os.fdopen(handle, "wb") as out:
             np.savez(out, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError
-from privurn.tables.counting import NUMERIC, _text_for_number, quoted
+from privurn.tables.category_keys import is_number
+from privurn.tables.counting import text_for_number
 from privurn.tables.output import _arrow
 from privurn.tables.sources import Source
 
@@ -17,14 +18,14 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     """The numbers of a column in order; what is no number is NaN. Nulls are NaN too, or declared not to be there."""
     source.check_columns([column])
     untyped = column in source.untyped
-    if not untyped and not source.types[column].startswith((*NUMERIC, "U")):
-        raise _text_for_number(column)
-    value = f"t.{quoted(column)}"
+    if not untyped and not is_number(source.types[column]):
+        raise text_for_number(column)
+    value = source.reference(column)
     number = f"TRY_CAST({value} AS DOUBLE)"
     query = f"SELECT coalesce({number}, 'nan'::DOUBLE) AS number, {value} IS NOT NULL AS present FROM t"
     table = source.connection.sql(query).to_arrow_table()
     present = int(table["present"].true_count if hasattr(table["present"], "true_count") else sum(table["present"].to_pylist()))
-    _check_rows(table.num_rows)
+    check_any(table.num_rows)
     if nulls == "error" and present < table.num_rows:
         raise DomainError(
             f"there are missing values in {column!r}, declared to have none.",
@@ -32,7 +33,7 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
         )
     numbers = _floats(table["number"])
     if untyped and present > 0 and np.isnan(numbers).all():
-        raise _text_for_number(column)
+        raise text_for_number(column)
     return numbers
 
 
@@ -45,7 +46,8 @@ def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:
     return pa.table({name: _arrow(part, present) for name, part in zip(columns, parts, strict=True)})
 
 
-def _check_rows(n: int) -> None:
+def check_any(n: int) -> None:
+    """There is a record."""
     if n == 0:
         raise DomainError("the table is empty.")
 

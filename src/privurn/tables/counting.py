@@ -7,16 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
 from privurn.errors import DomainError
+from privurn.tables.category_keys import category_keys, is_number
 from privurn.tables.sources import Source
-
-NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
-
-
-def quoted(name: str) -> str:
-    """A column name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = False) -> CountTable:
@@ -24,39 +18,40 @@ def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = Fals
     source.check_columns(list(domain.columns))
     expressions, readable, radix = [], [], 1
     for position, (name, column) in enumerate(domain.columns.items()):
-        expression, reads = _cell_expression(source, name, column, position)
+        expression, reads = cell_expression(source, name, column, position)
         expressions.append(f"{radix}::BIGINT * ({expression})")
         if reads is not None:
             readable.append((name, reads))
         radix *= column.size
-    joins = "".join(_category_join(source, name, column, i) for i, (name, column) in enumerate(domain.columns.items()))
-    checks = "".join(f", count({reads}) AS readable_{i}" for i, (_, reads) in enumerate(readable))
-    checks += "".join(f", count(t.{quoted(name)}) AS present_{i}" for i, (name, _) in enumerate(readable))
-    query = f"SELECT {' + '.join(expressions)} AS joint_cell, count(*) AS n{checks} FROM t{joins} GROUP BY joint_cell"
-    table = source.connection.sql(query).to_arrow_table()
-    counts = _integers(table["n"])
+    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(domain.columns.items()))
+    wanted = "".join(f", {reads} AS r{i}, {source.reference(name)} AS p{i}" for i, (name, reads) in enumerate(readable))
+    sums = "".join(f", count(r{i}) AS readable_{i}, count(p{i}) AS present_{i}" for i in range(len(readable)))
+    records = f"SELECT {' + '.join(expressions)} AS cell{wanted} FROM t{joins}"
+    table = source.connection.sql(f"SELECT cell, count(*) AS n{sums} FROM ({records}) GROUP BY cell").to_arrow_table()
+    rows = source.rows()
     if not secret_size:
-        check_rows(int(counts.sum()))
+        check_rows(rows)
     for i, (name, _) in enumerate(readable):
         if sum(table[f"readable_{i}"].to_pylist()) == 0 and sum(table[f"present_{i}"].to_pylist()) > 0:
-            raise _text_for_number(name)
-    if table["joint_cell"].null_count:
+            raise text_for_number(name)
+    if table["cell"].null_count:
         declared = [name for name, column in domain.columns.items() if column.null_cell is None]
         raise DomainError(
             f"there are missing values in {' or '.join(repr(name) for name in declared)}, declared to have none.",
             hint="Give nulls a cell of their own with nulls='cell' (--nulls cell)",
         )
-    return CountTable.from_cells(_integers(table["joint_cell"]), counts)
+    return CountTable.from_cells(_integers(table["cell"]), _integers(table["n"]), rows=rows)
 
 
 def count_labels(source: Source, column: str) -> CountTable:
     """Count the records of every distinct label of one column, compared as text; a missing value is the label None."""
     source.check_columns([column])
-    query = f"SELECT CAST({quoted(column)} AS VARCHAR) AS label, count(*) AS n FROM t GROUP BY label ORDER BY label"
+    labels = f"SELECT CAST({source.reference(column)} AS VARCHAR) AS label FROM t"
+    query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label"
     table = source.connection.sql(query).to_arrow_table()
-    counts = _integers(table["n"])
-    check_rows(int(counts.sum()))
-    return CountTable(np.array(table["label"].to_pylist(), dtype=object), counts)
+    rows = source.rows()
+    check_rows(rows)
+    return CountTable(np.array(table["label"].to_pylist(), dtype=object), _integers(table["n"]), rows=rows)
 
 
 def _integers(column: Any) -> NDArray[np.int64]:
@@ -76,23 +71,24 @@ def check_rows(n: int) -> None:
         raise DomainError("the table has one record: nothing can hide it.", hint="Release from at least two records")
 
 
-def _text_for_number(name: str) -> DomainError:
+def text_for_number(name: str) -> DomainError:
+    """The column cannot be what it was declared to be."""
     return DomainError(
         f"column {name!r} is declared numeric but holds text.",
         hint="Name another column, declare categories, or convert the column to numbers first",
     )
 
 
-def _cell_expression(source: Source, name: str, domain: ColumnDomain, position: int) -> tuple[str, str | None]:
+def cell_expression(source: Source, name: str, domain: ColumnDomain, position: int) -> tuple[str, str | None]:
     """SQL for the cell of a record (NULL: a null that was declared impossible); for untyped columns also what was readable."""
-    value = f"t.{quoted(name)}"
+    value = source.reference(name)
     null = "NULL" if domain.null_cell is None else str(domain.null_cell)
     if isinstance(domain, Categories):
         outside = domain.other_cell if domain.other_cell is not None else domain.null_cell
-        return f"CASE WHEN {value} IS NULL THEN {null} ELSE coalesce(c{position}.cell, {outside}) END", None
+        return f"CASE WHEN {value} IS NULL THEN {null} ELSE coalesce(k{position}.cell, {outside}) END", None
     untyped = name in source.untyped
-    if not untyped and not source.types[name].startswith(NUMERIC) and not source.types[name].startswith("U"):
-        raise _text_for_number(name)
+    if not untyped and not is_number(source.types[name]):
+        raise text_for_number(name)
     number = f"TRY_CAST({value} AS DOUBLE)"
     cell, below, above = _grid_sql(domain, number) if isinstance(domain, Grid) else _bins_sql(as_bins(domain), number)
     if domain.outside == "clamp":
@@ -131,23 +127,14 @@ def _bins_sql(domain: Bins, number: str) -> tuple[str, str, str]:
     return cell, f"{number} < {edges[0]!r}", f"{number} > {edges[-1]!r}"
 
 
-def _category_join(source: Source, name: str, domain: ColumnDomain, position: int) -> str:
-    """Join with the list of categories, so that cost and memory do not depend on how many other values there are."""
-    import pyarrow as pa
+def category_join(source: Source, name: str, domain: ColumnDomain, position: int) -> str:
+    """Join with the list of categories, so that cost and memory do not depend on how many other values there are.
 
+    No two categories have the same key, so a record meets at most one.
+    """
     if not isinstance(domain, Categories):
         return ""
-    as_numbers = source.types[name].startswith(NUMERIC) and name not in source.untyped and _numbers(domain.values) is not None
-    labels = pa.array(_numbers(domain.values)) if as_numbers else pa.array([label_text(value) for value in domain.values])
-    cells = pa.table({"label": labels, "cell": pa.array(np.arange(domain.n_values))})
-    source.connection.register(f"categories_{position}", cells)
-    cast = "DOUBLE" if as_numbers else "VARCHAR"
-    return f" LEFT JOIN categories_{position} AS c{position} ON CAST(t.{quoted(name)} AS {cast}) = c{position}.label"
-
-
-def _numbers(values: Any) -> list[float] | None:
-    try:
-        numbers = [float(value) for value in values if not isinstance(value, bool)]
-    except (TypeError, ValueError):
-        return None
-    return numbers if len(numbers) == len(values) == len(set(numbers)) else None
+    stored = "VARCHAR" if name in source.untyped else source.types[name]
+    keys, key_type = category_keys(name, domain, stored=stored)
+    source.connection.register(f"categories_{position}", keys)
+    return f" LEFT JOIN categories_{position} AS k{position} ON CAST({source.reference(name)} AS {key_type}) = k{position}.key"

@@ -1,6 +1,6 @@
 """From released cells to records: the values that cells stand for, in the kind of frame that came in, or in a file."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -9,10 +9,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, JointDomain
+from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, label_text
 from privurn.errors import DomainError
 from privurn.tables.cells import released_numbers
+from privurn.tables.column_names import unused
 from privurn.tables.counting import as_bins
+from privurn.tables.spreadsheet_text import marked, would_run
 
 Within = Literal["midpoint", "uniform"]
 """What a record in a bin becomes: the bin's midpoint, or a number drawn uniformly from it, independently for each record."""
@@ -50,15 +52,8 @@ def decode(
         spread = entropy if within == "uniform" and isinstance(column, Bins) else None
         columns[name] = _decode_column(own, column, spread=spread)
     for name, numbers in (extra or {}).items():
-        columns[unused_name(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
+        columns[unused(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
     return pa.table(columns)
-
-
-def unused_name(name: str, taken: Collection[Any]) -> str:
-    """The name, with underscores behind it where others have it."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: Integers | None = None) -> Any:
@@ -69,8 +64,8 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
     if isinstance(domain, Categories):
         values = list(domain.values)
         if domain.other_cell is not None:
-            values = [*map(str, values), "other"] if not all(isinstance(v, str) for v in values) else [*values, "other"]
-        dictionary = pa.array(values if len({type(v) for v in values}) == 1 else [str(v) for v in values])
+            values = [*map(label_text, values), "other"]
+        dictionary = pa.array(values if len({type(v) for v in values}) == 1 else [label_text(v) for v in values])
         return dictionary.take(_arrow(np.where(null, 0, cells), null))
     numbers = released_numbers(domain)
     if domain.other_cell is not None:
@@ -126,14 +121,37 @@ def to_kind(table: Any, kind: str) -> Any:
 
 
 def write(table: Any, path: Path) -> None:
-    """Write CSV or Parquet, as the name says."""
+    """Write CSV or Parquet, as the name says; in CSV, text that a spreadsheet would run is marked (`spreadsheet_text`)."""
     import pyarrow.csv
     import pyarrow.parquet
 
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(table, path)
     else:
-        pyarrow.csv.write_csv(table, path)
+        pyarrow.csv.write_csv(_for_spreadsheets(table), path)
+
+
+def needs_marks(table: Any) -> bool:
+    """Whether there is text that a spreadsheet would run, in names or values."""
+    return any(would_run(name) for name in table.column_names) or any(
+        would_run(text) for _, column in _text_columns(table) for text in column.unique().to_pylist() if text is not None
+    )
+
+
+def _text_columns(table: Any) -> list[tuple[int, Any]]:
+    import pyarrow as pa
+
+    return [(i, column) for i, column in enumerate(table.columns) if pa.types.is_string(column.type)]
+
+
+def _for_spreadsheets(table: Any) -> Any:
+    import pyarrow as pa
+
+    for i, column in _text_columns(table):
+        coded = column.combine_chunks().dictionary_encode()
+        texts = pa.array([marked(text) for text in coded.dictionary.to_pylist()], pa.string())
+        table = table.set_column(i, table.column_names[i], texts.take(coded.indices))
+    return table.rename_columns([marked(name) for name in table.column_names])
 
 
 def row_count(path: Path) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, label_text
 from privurn.errors import DomainError, FormatError
 from privurn.tables.sources import Source, open_table
+from privurn.tables.spreadsheet_text import unmarked, unmarked_text
 
 BLOCK = 2**22
 """Bytes of a CSV file that are read at a time; a record that does not fit was written by someone else."""
@@ -48,13 +49,18 @@ def released_columns(path: Path) -> list[str]:
             from pyarrow import parquet
 
             return [str(name) for name in parquet.ParquetFile(handle).schema_arrow.names]
+    return [unmarked(name) for name in _header(path)]
+
+
+def _header(path: Path) -> list[str]:
+    """Names as the header line of a CSV file has them."""
+    with _readable(), path.open("rb") as handle:
         return [str(name) for name in _csv(handle, ()).schema.names]
 
 
 def released_batches(path: Path) -> Iterator[Any]:
     """Arrow batches in the file's order; every column of a CSV file is text, and an empty field without quotes is missing."""
-    names = released_columns(path)
-    if len(set(names)) < len(names):
+    if len(set(names := released_columns(path))) < len(names):
         raise FormatError("the data file names a column twice.", hint="Get the release again from its source")
     with _readable(), path.open("rb") as handle:
         if path.suffix == ".parquet":
@@ -62,7 +68,7 @@ def released_batches(path: Path) -> Iterator[Any]:
 
             yield from parquet.ParquetFile(handle).iter_batches(batch_size=ROWS, use_threads=False)
         else:
-            yield from map(_as_published, _csv(handle, names))
+            yield from map(_as_published, _csv(handle, _header(path)))
 
 
 def _csv(handle: Any, text: Sequence[str]) -> Any:
@@ -83,8 +89,11 @@ def _csv(handle: Any, text: Sequence[str]) -> Any:
 
 
 def _as_published(batch: Any) -> Any:
-    """What `write` changes in the text of CSV files is undone here, and nowhere else. It changes nothing now."""
-    return batch
+    """A batch of a CSV file without the marks that `write` puts before text a spreadsheet would run."""
+    import pyarrow as pa
+
+    columns = [unmarked_text(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=[unmarked(name) for name in batch.schema.names])
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.counts import other_size
 from privurn.domain import JointDomain
 from privurn.errors import DomainError
-from privurn.tables.columns import _check_rows
-from privurn.tables.counting import _category_join, _cell_expression, _integers, quoted
+from privurn.tables.columns import check_any
+from privurn.tables.counting import _integers, category_join, cell_expression
 from privurn.tables.sources import Source
 
 
@@ -14,14 +15,14 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
     """The joint cell of every record's categories, in order."""
     named = list(domain.columns.items())
     source.check_columns([name for name, _ in named])
-    cells = [f"{_cell_expression(source, name, each, i)[0]} AS cell_{i}" for i, (name, each) in enumerate(named)]
-    joins = "".join(_category_join(source, name, each, i) for i, (name, each) in enumerate(named))
-    columns = ", ".join(quoted(name) for name, _ in named)
-    place = max((name for name, _ in named), key=len) + "_"  # longer than every column's name, so another one
-    numbered = f"SELECT {columns}, row_number() OVER () AS {quoted(place)} FROM t"
-    query = f"SELECT {', '.join(cells)} FROM ({numbered}) AS t{joins} ORDER BY t.{quoted(place)}"
+    cells = [f"{cell_expression(source, name, each, i)[0]} AS cell_{i}" for i, (name, each) in enumerate(named)]
+    joins = "".join(category_join(source, name, each, i) for i, (name, each) in enumerate(named))
+    numbered = "SELECT *, row_number() OVER () AS place FROM t"
+    query = f"SELECT {', '.join(cells)} FROM ({numbered}) AS t{joins} ORDER BY t.place"
     table = source.connection.sql(query).to_arrow_table()
-    _check_rows(table.num_rows)
+    check_any(table.num_rows)
+    if table.num_rows != source.rows():
+        raise other_size()
     joint = np.zeros(table.num_rows, np.int64)
     for i, (name, each) in reversed(list(enumerate(named))):
         column = table[f"cell_{i}"]

@@ -1,9 +1,10 @@
 """Open any supported table as a DuckDB view, with the types of its columns."""
 
 import glob
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, FormatError
+from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 
 READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -18,11 +20,16 @@ READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet"
 
 @dataclass(frozen=True)
 class Source:
-    """An opened table: a DuckDB connection with the data registered as `t`, the frame kind it came in, and its columns."""
+    """An opened table: a DuckDB connection with the data registered as `t`, the frame kind it came in, and its columns.
+
+    In SQL the columns of `t` are called c0, c1, ...: see `column_names`.
+    """
 
     connection: Any
     kind: str
     types: Mapping[str, str]
+    rows: Callable[[], int]
+    """The table's own number of records, asked for after it has been read: a stream knows only then."""
     untyped: frozenset[str] = field(default_factory=frozenset)
     """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
 
@@ -42,6 +49,10 @@ class Source:
             column = next(iter(self.types))
         self.check_columns([column])
         return column
+
+    def reference(self, column: str) -> str:
+        """A column in SQL."""
+        return f"t.{places(list(self.types))[list(self.types).index(column)]}"
 
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
@@ -111,34 +122,66 @@ def _without_content(error: Exception) -> FormatError:
 
 
 def _register(connection: Any, data: Any, kind: str) -> Source:
-    untyped: frozenset[str] = frozenset()
     if kind == "path":
-        untyped = _register_path(connection, str(data))
+        names, untyped = _register_path(connection, str(data))
+        rows: Callable[[], int] = partial(_count, connection)
     else:
         frame, untyped = _frame(data, kind)
+        names = list(frame.schema.names)
+        check_names(names)
+        frame, rows = _renamed(frame, places(names))
         connection.register("t", frame)
-    types = {name: str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE SELECT * FROM t").fetchall()}
-    return Source(connection, kind, types, frozenset(types) if untyped == {"*"} else untyped)
+    described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
+    types = {name: str(dtype) for name, (_, dtype, *_) in zip(names, described, strict=True)}
+    return Source(connection, kind, types, rows, frozenset(types) if untyped == {"*"} else untyped)
 
 
-def _register_path(connection: Any, path: str) -> frozenset[str]:
+def _count(connection: Any) -> int:
+    [(rows,)] = connection.execute("SELECT count(*) FROM t").fetchall()
+    return int(rows)
+
+
+def _renamed(frame: Any, names: list[str]) -> tuple[Any, Callable[[], int]]:
+    """An Arrow table or stream under other names, and how many records it has; of a stream, how many have passed."""
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame.rename_columns(names), lambda: int(frame.num_rows)
+    passed = 0
+
+    def batches() -> Iterator[Any]:
+        nonlocal passed
+        for batch in frame:
+            passed += batch.num_rows
+            yield batch.rename_columns(names)
+
+    schema = pa.schema([each.with_name(name) for each, name in zip(frame.schema, names, strict=True)])
+    return pa.RecordBatchReader.from_batches(schema, batches()), lambda: passed
+
+
+def _register_path(connection: Any, path: str) -> tuple[list[str], frozenset[str]]:
+    """Columns by place in a view `t`; their names, and which are untyped. Folders called `x=1` are no columns."""
     files = sorted(glob.glob(path)) if glob.has_magic(path) and not Path(path).exists() else [path]
     if not files or not all(Path(each).is_file() for each in files):
         raise FormatError(f"there is no file {path!r}.", hint="Give a CSV or Parquet file, or a glob such as 'data/*.parquet'")
     reader = READERS.get(Path(files[0]).suffix.lower())
     listed = "[" + ", ".join(text_literal(each) for each in files) + "]"
     if reader == "parquet":
-        connection.execute(f"CREATE VIEW t AS SELECT * FROM read_parquet({listed}, union_by_name = true)")
-        return frozenset()
+        names = parquet_names(files)
+        connection.execute(
+            f"CREATE TEMP VIEW t({', '.join(places(names))}) AS SELECT * FROM "
+            f"read_parquet({listed}, union_by_name = true, hive_partitioning = false)"
+        )
+        return names, frozenset()
     if reader == "csv":
         header = read_header(files)
-        columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in header.names)
+        columns = ", ".join(f"{place}: 'VARCHAR'" for place in places(header.names))
         dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
         connection.execute(
-            f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
-            f"strict_mode = true, {dialect}, columns = {{{columns}}})"
+            f"CREATE TEMP VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, "
+            f"comment = '', strict_mode = true, hive_partitioning = false, {dialect}, columns = {{{columns}}})"
         )
-        return frozenset({"*"})
+        return list(header.names), frozenset({"*"})
     raise FormatError(
         f"the kind of file {path!r} is not known.", hint="Names must end in .csv, .csv.gz, .tsv, .txt, .parquet or .pq"
     )
