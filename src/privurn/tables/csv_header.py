@@ -6,6 +6,7 @@ the others are read, which no guarantee for one record covers.
 
 import csv
 import gzip
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def _one_header(path: Path) -> Header:
         with opener(path, "rb") as handle:
             raw = handle.readline(LONGEST_HEADER)
     except (OSError, EOFError):
-        raise FormatError(f"cannot read {str(path)!r}.", hint="Check that the file is complete and readable") from None
+        raise FormatError(
+            f"cannot read {os.path.realpath(path)!r}.", hint="Check that the file is complete and readable"
+        ) from None
     if not raw.strip():
         raise DomainError("the table is empty.")
     try:

@@ -1,6 +1,5 @@
 """Open any supported table as a DuckDB view, with the types of its columns."""
 
-import glob
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError, FormatError
 from privurn.tables.csv_header import read_header
-
-READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+from privurn.tables.files import DataFiles, find_files, readable
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,14 @@ class Source:
     types: Mapping[str, str]
     untyped: frozenset[str] = field(default_factory=frozenset)
     """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
+
+    found: DataFiles | None = None
+    """The real files that are read, and every name they were found by; None for a frame."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The real files that are read, none for a frame."""
+        return () if self.found is None else self.found.files
 
     def the_column(self, column: str | None) -> str:
         """The column asked for, or the only one there is.
@@ -78,18 +84,34 @@ def frame_kind(data: Any) -> str:
     )
 
 
+SETTINGS: dict[str, Any] = {
+    "allow_community_extensions": False,
+    "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
+    "autoload_known_extensions": False,
+}
+
+
 @contextmanager
 def open_table(data: Any) -> Iterator[Source]:
     """Open any supported table; closes the connection, and replaces errors that could quote a record."""
     import duckdb
     import pyarrow as pa
 
-    connection = duckdb.connect(":memory:", config={"allow_community_extensions": False})
+    kind = frame_kind(data)
+    found = find_files(str(data)) if kind == "path" else None
+    connection = duckdb.connect(":memory:", config=SETTINGS)
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET temp_directory = ''")  # records never spill to a file beside the caller's work
     try:
-        yield _register(connection, data, frame_kind(data))
+        with readable(found) as names:
+            if found is None:
+                frame, untyped = _frame(data, kind)
+                connection.register("t", frame)
+            else:
+                untyped = _register_files(connection, found, names)
+            types = {name: str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE SELECT * FROM t").fetchall()}
+            yield Source(connection, kind, types, frozenset(types) if untyped == {"*"} else untyped, found)
     except (duckdb.Error, UnicodeError, pa.ArrowException) as error:
         raise _without_content(error) from None
     finally:
@@ -110,38 +132,20 @@ def _without_content(error: Exception) -> FormatError:
     )
 
 
-def _register(connection: Any, data: Any, kind: str) -> Source:
-    untyped: frozenset[str] = frozenset()
-    if kind == "path":
-        untyped = _register_path(connection, str(data))
-    else:
-        frame, untyped = _frame(data, kind)
-        connection.register("t", frame)
-    types = {name: str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE SELECT * FROM t").fetchall()}
-    return Source(connection, kind, types, frozenset(types) if untyped == {"*"} else untyped)
-
-
-def _register_path(connection: Any, path: str) -> frozenset[str]:
-    files = sorted(glob.glob(path)) if glob.has_magic(path) and not Path(path).exists() else [path]
-    if not files or not all(Path(each).is_file() for each in files):
-        raise FormatError(f"there is no file {path!r}.", hint="Give a CSV or Parquet file, or a glob such as 'data/*.parquet'")
-    reader = READERS.get(Path(files[0]).suffix.lower())
-    listed = "[" + ", ".join(text_literal(each) for each in files) + "]"
-    if reader == "parquet":
+def _register_files(connection: Any, found: DataFiles, names: list[str]) -> frozenset[str]:
+    """The files as the view `t`; folders called a=1 are folders, not columns."""
+    listed = "[" + ", ".join(text_literal(each) for each in names) + "], hive_partitioning = false"
+    if found.reader == "parquet":
         connection.execute(f"CREATE VIEW t AS SELECT * FROM read_parquet({listed}, union_by_name = true)")
         return frozenset()
-    if reader == "csv":
-        header = read_header(files)
-        columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in header.names)
-        dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
-        connection.execute(
-            f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
-            f"strict_mode = true, {dialect}, columns = {{{columns}}})"
-        )
-        return frozenset({"*"})
-    raise FormatError(
-        f"the kind of file {path!r} is not known.", hint="Names must end in .csv, .csv.gz, .tsv, .txt, .parquet or .pq"
+    header = read_header(names)
+    columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in header.names)
+    dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
+    connection.execute(
+        f"CREATE VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
+        f"strict_mode = true, {dialect}, columns = {{{columns}}})"
     )
+    return frozenset({"*"})
 
 
 def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
