@@ -32,6 +32,7 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.noisy_counts_accounting import Noise
+from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring
 from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
@@ -99,7 +100,7 @@ def release(
     within: Within = "midpoint",
     contributions: int = 1,
     neighbouring: Neighbouring = "replace-one",
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Release:
@@ -149,7 +150,8 @@ def release(
         "replace-one": one record replaced, the number of records is public. "add-remove": one record more or less, the
         number of records is secret; public domains only, and n_records must be given.
     ledger
-        Pays before anything is drawn. Left out: the certificate says that no ledger was used.
+        Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
+        stands. The certificate says which.
     entropy
         `SeededEntropy` for tests; its releases are marked "seeded: not private".
 
@@ -179,9 +181,8 @@ def release(
         model=model,
         reference=reference,
     )
-    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
-    job = _Job(request, account, entropy or SystemEntropy(), progress, within)
     with open_table(data) as source:
+        job = _Job(request, Payer.find(ledger, source), entropy or SystemEntropy(), progress, within)
         named = _named_domain(domain, column, source)
         if isinstance(named, str) and request.secret_size:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
@@ -198,25 +199,20 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
-def pay(ledger: Ledger | None, spent: Spent) -> dict[str, Any]:
-    """Debit a ledger, where there is one; returns what the certificate says of it."""
-    return {"used": False} if ledger is None else ledger.stamp(ledger.debit(spent))
-
-
 @dataclass(frozen=True)
 class _Job:
     """One release in the making."""
 
     request: Request
-    ledger: Ledger | None
+    payer: Payer
     entropy: Entropy
     progress: Callable[[str], None]
     within: Within
 
-    def pay(self, description: str, *, rho: float | None, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
+    def pay(self, description: str, *, n: int, rho: float | None, parameters: dict[str, Any] | None = None) -> Payment:
+        """Debit the guarantee asked for, because that is what the certificate promises."""
         spent = Spent(guarantee=self.request.guarantee, rho=rho, description=description, parameters=parameters)
-        return pay(self.ledger, spent)
+        return self.payer.pay(spent, n=n)
 
     def finish(
         self,
@@ -225,7 +221,7 @@ class _Job:
         table: Any,
         kind: str,
         domain: dict[str, Any],
-        payment: dict[str, Any],
+        payment: Payment,
         remarks: tuple[str, ...],
     ) -> Release:
         """Certify what was drawn."""
@@ -235,14 +231,16 @@ class _Job:
             domain=domain,
             columns=table.column_names,
             entropy=self.entropy,
-            payment=payment,
+            payment=payment.stamp,
         )
-        return Release(table, kind, certificate, remarks, self.ledger)
+        return Release(table, kind, certificate, (*remarks, *payment.remarks), self.payer.ledger)
 
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
     mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
-    payment = job.pay(mechanism.name, rho=_zcdp(mechanism, job.request.guarantee), parameters=mechanism.parameters())
+    payment = job.pay(
+        mechanism.name, n=counts.n, rho=_zcdp(mechanism, job.request.guarantee), parameters=mechanism.parameters()
+    )
     job.progress("drawing")
     drawn = mechanism.draw(counts, entropy=job.entropy)
     table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
@@ -263,7 +261,7 @@ def _check_within(job: _Job, domain: JointDomain | str) -> None:
 def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
     discovery, rest = _split(job.request)
-    payment = job.pay("label-discovery", rho=None)
+    payment = job.pay("label-discovery", n=counts.n, rho=None)
     job.progress("drawing")
     labels, kept = kept_counts(counts, discovery.discover(counts))
     plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
@@ -294,7 +292,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
     urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
-    payment = job.pay(urn.name, rho=None, parameters=urn.parameters())
+    payment = job.pay(urn.name, n=counts.n, rho=None, parameters=urn.parameters())
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))

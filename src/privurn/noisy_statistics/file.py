@@ -27,8 +27,8 @@ from privurn.privacy.certificate import SCHEMA as CERTIFICATE_SCHEMA
 from privurn.privacy.certificate import Certificate, achieved, canonical, profile_points
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
-from privurn.releasing import pay
 from privurn.verification import RELATIVE_AGREEMENT, Verification
 
 SCHEMA = "privurn-statistics/1"
@@ -41,6 +41,8 @@ class ReleasedStatistics:
     statistics: NoisyStatistics
     certificate: Certificate = field(repr=False)
     ledger: Ledger | None = field(default=None, repr=False)
+    remarks: tuple[str, ...] = ()
+    """For the custodian; not in the file."""
 
     def to_json(self) -> dict[str, Any]:
         """What the file holds."""
@@ -72,10 +74,12 @@ def release_statistics(
     *,
     mechanism: StatisticMechanism,
     budget: Budget,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
 ) -> ReleasedStatistics:
     """Read the data, pay, add noise, certify.
+
+    `ledger`: one that pays, or its path; left out: FILE.ledger beside the data, where that stands; False: none.
 
     Examples
     --------
@@ -92,14 +96,14 @@ def release_statistics(
         raise ModelError("the mechanism and the budget are for different neighbours.")
     if mechanism.profile.delta(promise.epsilon) > promise.delta:
         raise ModelError("the mechanism does not meet the budget.", hint="Use the mechanism's `calibrated`")
-    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     source_of_noise = entropy or SystemEntropy()
     with opened(data) as source:
+        payer = Payer.find(ledger, source)
         sums, n = mechanism.sum_units(source)
-    payment = pay(account, Spent(guarantee=promise, rho=mechanism.zcdp, description=mechanism.name))
+    payment = payer.pay(Spent(guarantee=promise, rho=mechanism.zcdp, description=mechanism.name), n=n)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
-    certificate = _certify(statistics, promise=promise, entropy=source_of_noise, payment=payment)
-    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
+    certificate = _certify(statistics, promise=promise, entropy=source_of_noise, payment=payment.stamp)
+    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=payer.ledger, remarks=payment.remarks)
 
 
 def plain(statistics: NoisyStatistics) -> dict[str, Any]:
