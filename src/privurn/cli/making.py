@@ -19,7 +19,7 @@ Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New
 Contributions = Annotated[int, typer.Option(help="Most records that one person may own.")]
 LedgerPath = Annotated[
     Path | None,
-    typer.Option(help="Ledger that pays first. Default: FILE.ledger beside the data, however that is spelled.", metavar="PATH"),
+    typer.Option(help="Ledger that pays first. Default: FILE.ledger, however FILE is spelled.", metavar="PATH"),
 ]
 NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Use no ledger, even where one stands; the certificate says so.")]
 FileFormat = Annotated[str, typer.Option("--format", help="Format of the released data: csv or parquet.")]

@@ -137,7 +137,7 @@ class Ledger:
         if self.path.stat().st_nlink != 1:
             raise LedgerError(
                 f"the ledger {str(self.path)!r} has a second name (a hard link).",
-                hint="Each name has its own journal, so payments could be lost. Remove the other name; a symbolic link may stay",
+                hint="Each name has a journal of its own, so payments could be lost. Remove one name; symbolic links may stay",
             )
         if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
             raise LedgerError(

@@ -48,9 +48,7 @@ class Subject:
         if self.files and now.files and self.files != now.files:
             found.append(f"the ledger stands for {_shortened(self.files)}, and this is {_shortened(now.files)}.")
         if self.columns != now.columns:
-            found.append(
-                f"the ledger stands for a table with {_shortened(self.columns)}, this one has {_shortened(now.columns)}."
-            )
+            found.append(f"the ledger stands for the columns {_shortened(self.columns)}, these are {_shortened(now.columns)}.")
         if self.n is not None and now.n is not None and self.n != now.n:
             found.append(f"the ledger stands for a table of {self.n:,} records, this one has {now.n:,}.")
         return tuple(found)

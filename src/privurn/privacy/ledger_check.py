@@ -1,7 +1,7 @@
 """Check a ledger by itself, against hashes that were noted elsewhere, and against the certificates of what it paid for.
 
-By itself a ledger shows edits that leave its hashes as they were. It does not show that it is an older copy, or that someone who
-knows how has written all hashes anew: for that something outside is needed that knows a later hash.
+By itself a ledger shows edits that leave its hashes as they were. It does not show that it is an older copy, or that all hashes
+were written anew: for that something outside is needed that knows a later hash.
 """
 
 from collections.abc import Mapping, Sequence
