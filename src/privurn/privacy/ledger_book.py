@@ -40,7 +40,10 @@ class Subject:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Subject":
         """From plain data."""
-        return cls(files=tuple(data["files"]), columns=tuple(data["columns"]), n=data["n"])
+        made = cls(files=tuple(data["files"]), columns=tuple(data["columns"]), n=data["n"])
+        if not all(isinstance(name, str) for name in made.files + made.columns) or not isinstance(made.n, int | None):
+            raise ValueError("not a subject")
+        return made
 
     def changes(self, now: "Subject") -> tuple[str, ...]:
         """In words, how another table differs from this one, which a ledger stands for."""
@@ -188,7 +191,8 @@ class _Reader:
                 read_amount(amount)
         except (TypeError, ValueError):
             raise _Damage("an amount is negative, not finite or not a number") from None
-        if content.keys() != DEBIT or content["entry"] != len(self.debits) + 1:
+        words = [content["created"], content["description"], content["parameters"] or ""]
+        if content.keys() != DEBIT or content["entry"] != len(self.debits) + 1 or not all(isinstance(w, str) for w in words):
             raise _Damage("it is not the next debit")
         if content["subject"] is not None:
             Subject.from_json(content["subject"])
@@ -197,7 +201,7 @@ class _Reader:
     def _output(self, content: dict[str, Any]) -> None:
         if content.keys() != OUTPUT or content["kind"] != "output" or not 1 <= content["entry"] <= len(self.debits):
             raise _Damage("it is neither a debit nor the output of one")
-        self.outputs[content["entry"]] = content["sha256"]
+        self.outputs[int(content["entry"])] = str(content["sha256"])
 
     def book(self) -> Book:
         """Everything together."""
