@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -65,12 +66,15 @@ def test_killed_at(tmp_path, point):
 
 
 def test_a_copy_has_what_was_paid_when_the_process_was_killed(tmp_path):
-    """The file alone, as a backup takes it: a payment must not stand in a second file that the copy lacks."""
+    """The file alone, as a backup takes it, while someone else looks at it: a payment must not stand in a second file."""
     Ledger.create(tmp_path / "ledger", epsilon=1.0, delta=1e-5)
+    onlooker = sqlite3.connect(tmp_path / "ledger")
+    onlooker.execute("SELECT * FROM sqlite_master").fetchall()
     done = subprocess.run([sys.executable, "-c", SCRIPT, "after paying"], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     (tmp_path / "backup").mkdir()
     shutil.copyfile(tmp_path / "ledger", tmp_path / "backup" / "ledger")
+    onlooker.close()
     assert Ledger(tmp_path / "backup" / "ledger").remaining()["epsilon"] == 0.5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "ledger"]
 

@@ -26,7 +26,9 @@ privurn ledger check pay.csv.ledger --certificate out"""
 app = typer.Typer(
     help="The budget of a data set: set once, debited before every release.", epilog=EXAMPLES, no_args_is_help=True
 )
-PathArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger file. FILE.ledger is found by itself.")]
+PathArgument = Annotated[
+    Path, typer.Argument(metavar="PATH", help="The ledger file. FILE.ledger is found by itself, beside FILE.")
+]
 
 
 @app.command("init", epilog=EXAMPLES)
