@@ -9,7 +9,6 @@ the channel from the certificate. Proofs: docs/proofs/channels.md.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from privurn.certifying import certify
@@ -25,7 +24,7 @@ from privurn.choosing import unit_profile
 from privurn.domain import Categories, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.ledger import Ledger
+from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
 from privurn.releasing import Release, pay
 from privurn.tables import decode, open_table
@@ -51,7 +50,7 @@ def privatise(
     nulls: Literal["error", "lower", "cell"] = "error",
     order: Order = "shuffled",
     contributions: int = 1,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Release:
@@ -87,7 +86,8 @@ def privatise(
     contributions
         Most records that one person may own: the guarantee then covers all of them together.
     ledger
-        Pays before anything is drawn. Left out: the certificate says that no ledger was used.
+        Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
+        stands. The certificate says which.
     entropy
         `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed.
 
@@ -104,12 +104,12 @@ def privatise(
     target = _target(channel, epsilon, delta, contributions)
     made = _choose(channel, options, target)
     _check_nulls(made, nulls)
-    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     if len(names) > 1 and not isinstance(made, RandomisedResponsesChannel):
         raise ModelError("only randomised response takes several columns.", hint="Privatise one column at a time")
     randomness = entropy or SystemEntropy()
     progress("reading")
     with open_table(data) as source:
+        payer = Payer.find(ledger, source)
         domain = None
         if isinstance(made, RESPONSES):
             domain = JointDomain({name or source.the_column(None): each for name, each in _categories(options).items()})
@@ -119,7 +119,7 @@ def privatise(
             values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
         kind = source.kind
     release = LocalRelease(n=len(values), channel=made, order=order)
-    payment = pay(account, release, target)
+    payment = pay(payer, release, target, n=release.n)
     progress("drawing")
     released = release.draw(values, entropy=randomness)
     if domain is not None:
@@ -130,8 +130,10 @@ def privatise(
         table = numbers_table(released, published)
         lower, upper = made.bounds
         stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls}
-    certificate = certify(release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment)
-    return Release(table, kind, certificate, _remarks(made), account)
+    certificate = certify(
+        release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment.stamp
+    )
+    return Release(table, kind, certificate, (*_remarks(made), *payment.remarks), payer.ledger)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger, Spent
 from privurn.privacy.noisy_counts_accounting import Noise
+from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.specialised import choose_for_domain
 from privurn.storage import save_release
@@ -109,7 +110,7 @@ def release(
     within: Within = "midpoint",
     contributions: int = 1,
     neighbouring: Neighbouring = "replace-one",
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Release:
@@ -159,7 +160,8 @@ def release(
         "replace-one": one record replaced, the number of records is public. "add-remove": one record more or less, the
         number of records is secret; public domains only, and n_records must be given.
     ledger
-        Pays before anything is drawn. Left out: the certificate says that no ledger was used.
+        Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
+        stands. The certificate says which.
     entropy
         `SeededEntropy` for tests; its releases are marked "seeded: not private".
 
@@ -189,9 +191,8 @@ def release(
         model=model,
         reference=reference,
     )
-    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
-    job = _Job(request, account, entropy or SystemEntropy(), progress, within)
     with open_table(data) as source:
+        job = _Job(request, Payer.find(ledger, source), entropy or SystemEntropy(), progress, within)
         named = _named_domain(domain, column, source)
         if isinstance(named, str) and request.secret_size:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
@@ -208,16 +209,11 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
-def pay(ledger: Ledger | None, mechanism: Certifiable, guarantee: Guarantee) -> dict[str, Any]:
-    """Debit a ledger, where there is one, for what can be certified; returns what the certificate says of it."""
+def pay(payer: Payer, mechanism: Certifiable, guarantee: Guarantee, *, n: int | None) -> Payment:
+    """Debit the guarantee asked for, because that is what the certificate promises, for what can be certified."""
     check_certifiable(mechanism)
     rho = zcdp(mechanism, guarantee)
-    return debit(ledger, Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()))
-
-
-def debit(ledger: Ledger | None, spent: Spent) -> dict[str, Any]:
-    """Debit a ledger, where there is one; returns what the certificate says of it."""
-    return {"used": False} if ledger is None else ledger.stamp(ledger.debit(spent))
+    return payer.pay(Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()), n=n)
 
 
 @dataclass(frozen=True)
@@ -225,14 +221,14 @@ class _Job:
     """One release in the making."""
 
     request: Request
-    ledger: Ledger | None
+    payer: Payer
     entropy: Entropy
     progress: Callable[[str], None]
     within: Within
 
-    def pay(self, mechanism: Mechanism) -> dict[str, Any]:
-        """Debit the guarantee asked for, because that is what the certificate promises; returns the certificate's stamp."""
-        return pay(self.ledger, mechanism, self.request.guarantee)
+    def pay(self, mechanism: Mechanism, *, n: int) -> Payment:
+        """Debit what the certificate promises."""
+        return pay(self.payer, mechanism, self.request.guarantee, n=n)
 
     def finish(
         self,
@@ -241,7 +237,7 @@ class _Job:
         table: Any,
         kind: str,
         domain: dict[str, Any],
-        payment: dict[str, Any],
+        payment: Payment,
         remarks: tuple[str, ...],
     ) -> Release:
         """Certify what was drawn."""
@@ -251,14 +247,14 @@ class _Job:
             domain=domain,
             columns=table.column_names,
             entropy=self.entropy,
-            payment=payment,
+            payment=payment.stamp,
         )
-        return Release(table, kind, certificate, remarks, self.ledger)
+        return Release(table, kind, certificate, (*remarks, *payment.remarks), self.payer.ledger)
 
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
     mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
-    payment = job.pay(mechanism)
+    payment = job.pay(mechanism, n=counts.n)
     job.progress("drawing")
     drawn = mechanism.draw(counts, entropy=job.entropy)
     table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
@@ -279,7 +275,8 @@ def _check_within(job: _Job, domain: JointDomain | str) -> None:
 def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
     discovery, rest = _split(job.request)
-    payment = debit(job.ledger, Spent(guarantee=job.request.guarantee, rho=None, description="label-discovery"))
+    whole = Spent(guarantee=job.request.guarantee, rho=None, description="label-discovery")  # the urn is not known yet
+    payment = job.payer.pay(whole, n=counts.n)
     job.progress("drawing")
     labels, kept = kept_counts(counts, discovery.discover(counts))
     plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
@@ -310,7 +307,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
     urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
-    payment = job.pay(urn)
+    payment = job.pay(urn, n=counts.n)
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))

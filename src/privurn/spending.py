@@ -7,10 +7,12 @@ and never enforced.
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 
 from privurn.certifying import certified_profile, rebuild
 from privurn.privacy.composition import compose
-from privurn.privacy.ledger import Entry, Ledger
+from privurn.privacy.ledger import Ledger
+from privurn.privacy.ledger_book import Entry
 from privurn.privacy.profile import Guarantee, Neighbouring, PointProfile, PrivacyProfile
 
 
@@ -26,8 +28,8 @@ class Spending:
 def spending(ledger: Ledger) -> Spending:
     """Both figures for all entries of a ledger; the tight one is None while nothing was spent."""
     entries = ledger.entries()
-    epsilon = sum(float(entry.epsilon) for entry in entries)
-    delta = sum(float(entry.delta) for entry in entries)
+    epsilon = float(sum(Fraction(entry.epsilon) for entry in entries))
+    delta = float(sum(Fraction(entry.delta) for entry in entries))
     if not entries:
         return Spending(epsilon=0.0, delta=0.0, tight_epsilon=None)
     if delta == 0.0:  # pure releases: only the sum holds at delta = 0

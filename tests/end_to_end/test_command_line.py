@@ -43,7 +43,7 @@ def test_release_verify_and_ledger(privurn_command, pay):
     assert refused.returncode == 4
     assert not (here / "again").exists()
     unpaid = privurn_command("release", "pay.csv", *RELEASE, "-o", "again", "--no-ledger", "--json", cwd=here)
-    assert json.loads(unpaid.stdout)["certificate"]["ledger"] == {"used": False}
+    assert json.loads(unpaid.stdout)["certificate"]["ledger"] == {"used": False, "declined": True}
 
 
 def test_json_of_release_and_verify(privurn_command, pay):

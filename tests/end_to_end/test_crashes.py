@@ -1,6 +1,8 @@
 """Kill -9 at any point: a crash may waste budget but never leaves an unpaid output; concurrent releases never overspend."""
 
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -61,6 +63,88 @@ def test_killed_at(tmp_path, point):
     assert (tmp_path / "out").exists() is output
     if output:
         assert privurn.verify(tmp_path / "out").valid
+
+
+def test_a_copy_has_what_was_paid_when_the_process_was_killed(tmp_path):
+    """The file alone, as a backup takes it, while someone else looks at it: a payment must not stand in a second file."""
+    Ledger.create(tmp_path / "ledger", epsilon=1.0, delta=1e-5)
+    onlooker = sqlite3.connect(tmp_path / "ledger")
+    onlooker.execute("SELECT * FROM sqlite_master").fetchall()
+    done = subprocess.run([sys.executable, "-c", SCRIPT, "after paying"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (tmp_path / "backup").mkdir()
+    shutil.copyfile(tmp_path / "ledger", tmp_path / "backup" / "ledger")
+    onlooker.close()
+    assert Ledger(tmp_path / "backup" / "ledger").remaining()["epsilon"] == 0.5
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "ledger"]
+
+
+TORN = """
+import os, signal
+from privurn.privacy.ledger import Ledger, Spent, _Page
+from privurn.privacy.profile import Guarantee
+
+def torn(page, content):
+    write(page, content)
+    page.connection.execute("PRAGMA cache_size = 1")
+    for number in range(1000, 1400):
+        page.connection.execute("INSERT INTO events VALUES (?, ?, '')", (number, "x" * 4000))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write, _Page.write = _Page.write, torn
+Ledger("ledger").debit(Spent(guarantee=Guarantee(epsilon=0.25, delta=0.0), rho=None, description="test"))
+"""
+
+
+def test_killed_in_the_middle_of_a_payment(tmp_path):
+    """With half of a transaction in the file: the next one to open it rolls that back, and the chain is whole."""
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1.0)
+    head, size = ledger.read().head, (tmp_path / "ledger").stat().st_size
+    done = subprocess.run([sys.executable, "-c", TORN], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert (tmp_path / "ledger").stat().st_size > size + 1_000_000  # the file was written to, and a journal is left
+    assert (tmp_path / "ledger-journal").exists()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(tmp_path / "ledger")
+    assert Ledger(tmp_path / "elsewhere" / "link").read().head == head  # the journal is found by the real name
+    assert not (tmp_path / "ledger-journal").exists()
+
+
+RACER = """
+import sys
+from privurn.errors import BudgetExceeded
+from privurn.privacy.ledger import Ledger, Spent
+from privurn.privacy.profile import Guarantee
+
+path, paid = sys.argv[1], 0
+sys.stdin.read()
+while True:
+    try:
+        Ledger(path).debit(Spent(guarantee=Guarantee(epsilon=0.1, delta=0.0), rho=None, description=path))
+        paid += 1
+    except BudgetExceeded:
+        break
+print(paid)
+"""
+
+
+def test_eight_processes_and_three_spellings_never_overspend(tmp_path):
+    """All start together and pay as long as they can: forty times 0.1 fit into 4, and not once more."""
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=4.0)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(tmp_path / "ledger")
+    spellings = ["ledger", str(tmp_path / "ledger"), "elsewhere/link"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACER, spellings[i % 3]], cwd=tmp_path, text=True, **pipes) for i in range(8)
+    ]
+    for racer in racers:
+        racer.stdin.close()  # the start
+    done = [(racer.stdout.read(), racer.stderr.read(), racer.wait()) for racer in racers]
+    assert [(error, code) for _, error, code in done] == [("", 0)] * 8
+    assert sum(int(paid) for paid, _, _ in done) == 40
+    assert len(ledger.entries()) == 40
+    assert ledger.remaining()["epsilon"] == 0.0
 
 
 def test_killed_at_random_moments(tmp_path):

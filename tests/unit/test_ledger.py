@@ -93,8 +93,8 @@ def test_unreadable_ledgers(tmp_path):
 def test_durable_settings(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=1.0)
     with ledger._open() as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # a copy of the file has all payments
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
 
 
 def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
@@ -108,8 +108,9 @@ def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(DirichletMultinomial, "draw", lambda *a, **k: (paid.append(len(ledger.entries())), draw(*a, **k))[1])
     out = privurn.release(np.arange(100) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l")
     assert paid == [1]
-    assert out.certificate["ledger"] == {"used": True, "ledger": ledger.meta["id"], "entry": 1}
-    assert ledger.entries()[0].status == "debited"
+    entry = ledger.entries()[0]
+    assert out.certificate["ledger"] == {"used": True, "ledger": ledger.meta["id"], "entry": 1, "hash": entry.hash}
+    assert entry.status == "debited"
     out.save(tmp_path / "out")
     assert ledger.entries()[0].status == "released"
     with pytest.raises(BudgetExceeded):

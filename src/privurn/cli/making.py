@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,9 +18,10 @@ DataFile = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet fi
 Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")]
 Contributions = Annotated[int, typer.Option(help="Most records that one person may own.")]
 LedgerPath = Annotated[
-    Path | None, typer.Option(help="Ledger that pays first. Default: FILE.ledger where that exists.", metavar="PATH")
+    Path | None,
+    typer.Option(help="Ledger that pays first. Default: FILE.ledger, however FILE is spelled.", metavar="PATH"),
 ]
-NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Use no ledger; the certificate says so.")]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Use no ledger, even where one stands; the certificate says so.")]
 FileFormat = Annotated[str, typer.Option("--format", help="Format of the released data: csv or parquet.")]
 TestSeed = Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")]
 
@@ -34,14 +35,11 @@ def check_output(folder: Path, file_format: str) -> None:
     check_new_folder(folder)
 
 
-def payment(file: str, ledger: Path | None, no_ledger: bool) -> Path | None:
-    """The ledger named, or the one beside the file; None when there is none or none is wanted."""
+def payment(ledger: Path | None, no_ledger: bool) -> Path | Literal[False] | None:
+    """The ledger named, none at all, or (None) the one beside the data, which the library looks for."""
     if ledger is not None and no_ledger:
         raise FormatError("--ledger and --no-ledger contradict each other.")
-    beside = Path(f"{file}.ledger")
-    if ledger is None and not no_ledger and beside.exists():
-        return beside
-    return ledger
+    return False if no_ledger else ledger
 
 
 def seeded(seed: int | None) -> "Entropy | None":
@@ -68,7 +66,9 @@ def warn(certificate: "Certificate") -> None:
     """On standard error: a seed, or no ledger."""
     if not certificate["private"]:
         note("warning: seeded: not private. Use it for tests only.")
-    if not certificate["ledger"]["used"]:
+    if certificate["ledger"].get("declined"):
+        note("warning: no ledger was used although one stands beside the data; the certificate says so.")
+    elif not certificate["ledger"]["used"]:
         note("warning: no ledger was used, so nothing stops a second release; the certificate says so.")
 
 

@@ -102,7 +102,7 @@ def privatise(
             nulls=nulls,  # type: ignore[arg-type]
             order="kept" if keep_order else "shuffled",
             contributions=contributions,
-            ledger=making.payment(file, ledger, no_ledger),
+            ledger=making.payment(ledger, no_ledger),
             entropy=making.seeded(seed),
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]

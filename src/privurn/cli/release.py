@@ -150,7 +150,7 @@ def release(
             within=within,  # type: ignore[arg-type]
             contributions=contributions,
             neighbouring=parse_neighbouring(neighbouring),
-            ledger=making.payment(file, ledger, no_ledger),
+            ledger=making.payment(ledger, no_ledger),
             entropy=making.seeded(seed),
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]

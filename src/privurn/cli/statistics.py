@@ -145,7 +145,7 @@ def statistics(
         missing=missing or "error",
         nulls=nulls or "error",
     )
-    account = payment(file, ledger, no_ledger)
+    account = payment(ledger, no_ledger)
     with stages(quiet=json) as progress:
         progress("Adding up")
         made = release_statistics(file, mechanism=mechanism, budget=budget, ledger=account, entropy=seeded(seed)).save(output)
@@ -273,7 +273,7 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
 
     certificate, public = made.certificate, made.statistics
     if json:
-        print_json({"path": str(output), **made.to_json()})
+        print_json({"path": str(output), "remarks": list(made.remarks), **made.to_json()})
         return
     target, achieved = certificate["target"], certificate["achieved"]
     print_opening(certificate, f"Released {len(public.values):,} noisy sums for the model {public.model}.")
@@ -291,7 +291,7 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
     else:
         told = "but for what the counts add up to" if public.model == "table" else "and nothing about it was published"
         print_text(f"Records:   n is secret, {told}.")
-    for remark in remarks(made):
+    for remark in [*remarks(made), *made.remarks]:
         note(f"note: {remark}")
     warn(certificate)
     print_text(f"Statistics and certificate: {output}   (check them: privurn verify {output})")

@@ -17,6 +17,7 @@ from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import STATISTICS_SCHEMA, Certificate, is_statistics, read_json
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
+from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.releasing import pay
 from privurn.verification import SEEDED, statistics_hash, statistics_of, verify
 
@@ -28,6 +29,8 @@ class ReleasedStatistics:
     statistics: NoisyStatistics
     certificate: Certificate = field(repr=False)
     ledger: Ledger | None = field(default=None, repr=False)
+    remarks: tuple[str, ...] = ()
+    """For the custodian; not in the file."""
 
     def to_json(self) -> dict[str, Any]:
         """What the file holds."""
@@ -52,10 +55,12 @@ def release_statistics(
     *,
     mechanism: StatisticMechanism,
     budget: Budget,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
 ) -> ReleasedStatistics:
     """Read the data, pay, add noise, certify.
+
+    `ledger`: one that pays, or its path; left out: FILE.ledger beside the data, where that stands; False: none.
 
     Examples
     --------
@@ -73,11 +78,11 @@ def release_statistics(
     if mechanism.profile.delta(promise.epsilon) > promise.delta:
         raise ModelError("the mechanism does not meet the budget.", hint="Use the mechanism's `calibrated`")
     check_certifiable(mechanism)
-    account = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     source_of_noise = entropy or SystemEntropy()
     with opened(data) as source:
+        payer = Payer.find(ledger, source)
         sums, n = mechanism.sum_units(source)
-    payment = pay(account, mechanism, promise)
+    payment = pay(payer, mechanism, promise, n=n)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
     certificate = certify(
         mechanism,
@@ -85,11 +90,11 @@ def release_statistics(
         domain={"kind": "statistics", **mechanism.own_parameters()},
         columns=list(mechanism.columns),
         entropy=source_of_noise,
-        payment=payment,
+        payment=payment.stamp,
         n=statistics.n,
         output={"rows": len(statistics.values), "sha256": statistics_hash(statistics)},
     )
-    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=account)
+    return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=payer.ledger, remarks=payment.remarks)
 
 
 def read_statistics(path: str | Path) -> ReleasedStatistics:

@@ -170,18 +170,19 @@ class Numbers(Strict):
 
 
 class Unpaid(Strict):
-    """No ledger."""
+    """No ledger; `declined`: one stood beside the data, and was not to be used."""
 
     used: Literal[False]
+    declined: Literal[True] | None = None
 
 
 class Paid(Strict):
-    """Which ledger paid, and its entry; `hash` is that of the entry where the ledger has a chain of them."""
+    """Which ledger paid, and its entry with the entry's own hash: it shows later that the ledger still holds it."""
 
     used: Literal[True]
     ledger: Uuid
     entry: Annotated[int, Field(ge=1, le=LARGEST_N)]
-    hash: Hash = ""
+    hash: Hash
 
 
 class CertificateFields(Strict):

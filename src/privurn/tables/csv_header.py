@@ -5,6 +5,7 @@ the others are read, which no guarantee for one record covers.
 """
 
 import gzip
+import os
 import re
 import zlib
 from codecs import BOM_UTF8
@@ -47,7 +48,9 @@ def _one_header(path: Path) -> Header:
         with opener(path, "rb") as handle:
             raw = handle.read(LONGEST_HEADER).removeprefix(BOM_UTF8)
     except (OSError, EOFError, zlib.error):
-        raise FormatError(f"cannot read {str(path)!r}.", hint="Check that the file is complete and readable") from None
+        raise FormatError(
+            f"cannot read {os.path.realpath(path)!r}.", hint="Check that the file is complete and readable"
+        ) from None
     found = HEADER_LINE.match(raw)
     assert found is not None  # it matches nothing too
     if not raw[: found.end() + 1].strip():

@@ -1,6 +1,5 @@
 """Open any supported table as a DuckDB view, with the types of its columns."""
 
-import glob
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
-
-READERS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+from privurn.tables.files import DataFiles, find_files, readable
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,14 @@ class Source:
     """The table's own number of records, asked for after it has been read: a stream knows only then."""
     untyped: frozenset[str] = field(default_factory=frozenset)
     """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
+
+    found: DataFiles | None = None
+    """The real files that are read, and every name they were found by; None for a frame."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The real files that are read, none for a frame."""
+        return () if self.found is None else self.found.files
 
     def the_column(self, column: str | None) -> str:
         """The column asked for, or the only one there is.
@@ -89,18 +95,35 @@ def frame_kind(data: Any) -> str:
     )
 
 
+SETTINGS: dict[str, Any] = {
+    "allow_community_extensions": False,
+    "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
+    "autoload_known_extensions": False,
+}
+
+
 @contextmanager
 def open_table(data: Any) -> Iterator[Source]:
     """Open any supported table; closes the connection, and replaces errors that could quote a record."""
     import duckdb
     import pyarrow as pa
 
-    connection = duckdb.connect(":memory:", config={"allow_community_extensions": False})
+    kind = frame_kind(data)
+    found = find_files(str(data)) if kind == "path" else None
+    connection = duckdb.connect(":memory:", config=SETTINGS)
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET temp_directory = ''")  # records never spill to a file beside the caller's work
     try:
-        yield _register(connection, data, frame_kind(data))
+        with readable(found) as names:
+            if found is None:
+                columns, untyped, rows = _register_frame(connection, data, kind)
+            else:
+                columns, untyped = _register_files(connection, found, names)
+                rows = partial(_count, connection)
+            described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
+            types = {name: str(dtype) for name, (_, dtype, *_) in zip(columns, described, strict=True)}
+            yield Source(connection, kind, types, rows, frozenset(types) if untyped == {"*"} else untyped, found)
     except (duckdb.Error, UnicodeError, pa.ArrowException) as error:
         raise _without_content(error) from None
     finally:
@@ -121,19 +144,14 @@ def _without_content(error: Exception) -> FormatError:
     )
 
 
-def _register(connection: Any, data: Any, kind: str) -> Source:
-    if kind == "path":
-        names, untyped = _register_path(connection, str(data))
-        rows: Callable[[], int] = partial(_count, connection)
-    else:
-        frame, untyped = _frame(data, kind)
-        names = list(frame.schema.names)
-        check_names(names)
-        frame, rows = _renamed(frame, places(names))
-        connection.register("t", frame)
-    described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
-    types = {name: str(dtype) for name, (_, dtype, *_) in zip(names, described, strict=True)}
-    return Source(connection, kind, types, rows, frozenset(types) if untyped == {"*"} else untyped)
+def _register_frame(connection: Any, data: Any, kind: str) -> tuple[list[str], frozenset[str], Callable[[], int]]:
+    """A frame as the view `t`, columns by place: their names, which are untyped, and how many records there are."""
+    frame, untyped = _frame(data, kind)
+    names = list(frame.schema.names)
+    check_names(names)
+    frame, rows = _renamed(frame, places(names))
+    connection.register("t", frame)
+    return names, untyped, rows
 
 
 def _count(connection: Any) -> int:
@@ -159,32 +177,23 @@ def _renamed(frame: Any, names: list[str]) -> tuple[Any, Callable[[], int]]:
     return pa.RecordBatchReader.from_batches(schema, batches()), lambda: passed
 
 
-def _register_path(connection: Any, path: str) -> tuple[list[str], frozenset[str]]:
-    """Columns by place in a view `t`; their names, and which are untyped. Folders called `x=1` are no columns."""
-    files = sorted(glob.glob(path)) if glob.has_magic(path) and not Path(path).exists() else [path]
-    if not files or not all(Path(each).is_file() for each in files):
-        raise FormatError(f"there is no file {path!r}.", hint="Give a CSV or Parquet file, or a glob such as 'data/*.parquet'")
-    reader = READERS.get(Path(files[0]).suffix.lower())
-    listed = "[" + ", ".join(text_literal(each) for each in files) + "]"
-    if reader == "parquet":
-        names = parquet_names(files)
+def _register_files(connection: Any, found: DataFiles, names: list[str]) -> tuple[list[str], frozenset[str]]:
+    """The files as the view `t`, columns by place: their names, and which are untyped. Folders called a=1 are no columns."""
+    listed = "[" + ", ".join(text_literal(each) for each in names) + "], hive_partitioning = false"
+    if found.reader == "parquet":
+        columns = parquet_names(names)
         connection.execute(
-            f"CREATE TEMP VIEW t({', '.join(places(names))}) AS SELECT * FROM "
-            f"read_parquet({listed}, union_by_name = true, hive_partitioning = false)"
+            f"CREATE TEMP VIEW t({', '.join(places(columns))}) AS SELECT * FROM read_parquet({listed}, union_by_name = true)"
         )
-        return names, frozenset()
-    if reader == "csv":
-        header = read_header(files)
-        columns = ", ".join(f"{place}: 'VARCHAR'" for place in places(header.names))
-        dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
-        connection.execute(
-            f"CREATE TEMP VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, "
-            f"comment = '', strict_mode = true, hive_partitioning = false, {dialect}, columns = {{{columns}}})"
-        )
-        return list(header.names), frozenset({"*"})
-    raise FormatError(
-        f"the kind of file {path!r} is not known.", hint="Names must end in .csv, .csv.gz, .tsv, .txt, .parquet or .pq"
+        return columns, frozenset()
+    header = read_header(names)
+    typed = ", ".join(f"{place}: 'VARCHAR'" for place in places(header.names))
+    dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
+    connection.execute(
+        f"CREATE TEMP VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
+        f"strict_mode = true, {dialect}, columns = {{{typed}}})"
     )
+    return list(header.names), frozenset({"*"})
 
 
 def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
