@@ -1,5 +1,6 @@
 """Numbers as people and certificates write them, without rounding: 0.1 is one tenth."""
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -32,6 +33,12 @@ def exact(value: Number, *, name: str) -> Fraction:
         return Fraction(number)
     except (InvalidOperation, ValueError):
         raise DomainError(f"{name} must be a finite number.", hint="For example 0, 250 or 0.5") from None
+
+
+def float_up(value: Fraction) -> float:
+    """Smallest float that is at least the fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def plain(value: Fraction) -> int | float:

@@ -37,6 +37,9 @@ SMALLEST_DELTA = 1e-300
 ROUNDING = 1e-14
 """Times sqrt(m): relative margin for the rounding of some 40 sqrt(m) products; measured errors stay 30 times below it."""
 
+EXPONENT_ROUNDING = 2.0**-50
+"""Relative margin for each unit of a logarithm that is computed and then exponentiated."""
+
 CLOSED_FORM_ERROR = 1e-11
 """Times 1 + a/100: relative error granted to the closed forms that decide which part of the search is left out."""
 
@@ -91,6 +94,7 @@ def delta_unlimited_add_remove(alpha: float, *, epsilon: float) -> tuple[float, 
     """E[(G/alpha - E)_+] and E[(1 - E G/alpha)_+] for G ~ Gamma(alpha): the limits m -> infinity, record added, removed."""
     from privurn._kernels.add_remove import gamma_lower, gamma_upper, log_gamma_density
 
+    upwards, downwards = (1.0 - EXPONENT_ROUNDING * float(log_gamma_density(alpha, sign * epsilon)) for sign in (1.0, -1.0))
     if alpha * math.exp(epsilon) >= 1.0:
         added = float(gamma_upper(alpha, epsilon))
     else:  # the continued fraction is slow there, and this difference loses nothing
@@ -98,7 +102,7 @@ def delta_unlimited_add_remove(alpha: float, *, epsilon: float) -> tuple[float, 
 
         tail = float(gammaincc(alpha, alpha * math.exp(epsilon)))
         added = math.exp(log_gamma_density(alpha, epsilon)) - math.expm1(epsilon) * tail
-    return added, float(gamma_lower(alpha, epsilon))
+    return added * upwards, float(gamma_lower(alpha, epsilon)) * downwards
 
 
 @lru_cache(maxsize=4096)

@@ -109,7 +109,8 @@ def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: 
     if steps > LARGEST_RANGE:
         return delta_unlimited(a, b, epsilon)
     value = float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
-    return rounded_up(value, steps=steps)
+    unit = max(0.0, min(records, a * math.expm1(epsilon))) * math.log1p(b / a)  # log of what the tail is counted in
+    return rounded_up(value, steps=steps + unit)
 
 
 def rounded_up(value: float, *, steps: float = 0.0) -> float:
