@@ -1,5 +1,6 @@
 """Numbers as people and certificates write them, without rounding: 0.1 is one tenth."""
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -44,6 +45,12 @@ def _checked(value: Fraction) -> Fraction:
     if max(abs(value.numerator), value.denominator) >= LONGEST:
         raise ValueError("too many digits")
     return value
+
+
+def float_up(value: Fraction) -> float:
+    """Smallest float that is at least the fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def decimal_text(value: Fraction) -> str:

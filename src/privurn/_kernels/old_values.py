@@ -6,8 +6,9 @@ The proof is on docs/proofs/tight-divergence.md. Symbols:
     rest     mass of everything else in that urn
     m        number of released records
     E        e^epsilon
+    c, rho   a (E - 1) and E a/b
     N        released records that fall on l or t; X of them fall on l
-    h(s, N)  1 + s/a - E (1 + (N - s)/b): sign decides whether the attacker says "l"
+    h(s, N)  1 + s/a - E (1 + (N - s)/b) = (s - c - rho (N - s))/a: sign decides whether the attacker says "l"
     G(N)     E[(h(X, N))_+] (a+b)/(a+b+N) with X ~ beta-binomial(N, a, b): non-decreasing in N
 
 and D_oo = E[G(N)] for N ~ beta-binomial(m, a + b + 1, rest). Every sum has positive terms only. (h(X_N, N)/(a+b+N))_N
@@ -19,6 +20,8 @@ import math
 from privurn._kernels._compile import compiled
 
 NEGLIGIBLE = 1e-22
+ATTACKERS_SHARE = 2.0**-50
+"""c and rho are lowered by this, more than their rounding: near the pure epsilon s - c is all that counts."""
 SMALLEST_DELTA = 1e-300
 """Returned in place of a positive divergence too small for a float: never claim an exact zero that is not one."""
 
@@ -44,25 +47,35 @@ def log_gamma_step(x, d):
 
 @compiled
 def log_all_on_first(a, b, count):
-    """Log probability that `count` beta-binomial(a, b) draws all fall on the first value."""
-    return log_gamma_step(a, b) - log_gamma_step(a + count, b)
+    """Log probability that `count` beta-binomial(a, b) draws all fall on the first value.
+
+    It is lnGamma(a + d) + lnGamma(a + e) - lnGamma(a) - lnGamma(a + d + e), d and e the smaller and larger of b and count; the
+    leading terms are put together so that nothing much larger than d cancels.
+    """
+    d, e = min(b, count), max(b, count)
+    shift = 0.0
+    while a < 16.0:
+        shift += math.log1p(d / (a + e)) - math.log1p(d / a)
+        a += 1.0
+    smooth = (a - 0.5) * math.log1p(d / a) - (a + e - 0.5) * math.log1p(d / (a + e)) - d * math.log1p(e / (a + d))
+    corrections = stirling_correction(a + d) - stirling_correction(a) + stirling_correction(a + e)
+    return shift + smooth + corrections - stirling_correction(a + d + e)
 
 
 @compiled
-def advantage(s, N, a, b, E):
-    """h(s, N)."""
-    return 1.0 + s / a - E * (1.0 + (N - s) / b)
+def advantage(s, N, c, rho):
+    """A h(s, N)."""
+    return (s - c) - rho * (N - s)
 
 
 @compiled
-def crossing(N, a, b, E):
+def crossing(N, c, rho):
     """Largest s with h(s, N) <= 0, at least -1: the attacker says "l" above it."""
-    s = math.floor((E - 1.0 + E * N / b) / (1.0 / a + E / b))
-    return max(s, -1.0)
+    return max(math.floor((c + rho * N) / (1.0 + rho)), -1.0)
 
 
 @compiled
-def positive_part_at(N, s, a, b, E):
+def positive_part_at(N, s, a, b, c, rho):
     """G(N) and P(X = s) by a direct sum outwards from the mode of beta-binomial(N, a, b)."""
     if a + b > 2.0 and a > 1.0:
         mode = min(N, math.floor((N + 1.0) * (a - 1.0) / (a + b - 2.0)))
@@ -77,7 +90,7 @@ def positive_part_at(N, s, a, b, E):
     i = mode
     while True:  # upwards, the mode included
         total += weight
-        gain = advantage(i, N, a, b, E)
+        gain = advantage(i, N, c, rho)
         if gain > 0.0:
             positive += weight * gain
         if i == s:
@@ -88,7 +101,7 @@ def positive_part_at(N, s, a, b, E):
         weight *= ratio
         i += 1.0
         left = N - i + 1.0
-        if ratio < 1.0 and i > s and weight * left < NEGLIGIBLE * total and weight * left * i < NEGLIGIBLE * a * positive:
+        if ratio < 1.0 and i > s and weight * left < NEGLIGIBLE * total and weight * left * i < NEGLIGIBLE * positive:
             break
         if weight == 0.0:
             break
@@ -99,7 +112,7 @@ def positive_part_at(N, s, a, b, E):
         weight *= ratio
         i -= 1.0
         total += weight
-        gain = advantage(i, N, a, b, E)
+        gain = advantage(i, N, c, rho)
         if gain > 0.0:
             positive += weight * gain
         if i == s:
@@ -108,17 +121,19 @@ def positive_part_at(N, s, a, b, E):
             break
         if weight == 0.0:
             break
-    return positive / total * (a + b) / (a + b + N), at_s / total
+    return positive / total * ((a + b) / a) / (a + b + N), at_s / total
 
 
 @compiled
 def old_old_divergence(a, b, rest, m, epsilon):
     """D_oo(a, b): supremum over events of Q_x(B) - E Q_y(B), for `rest` >= 0 and finite m."""
-    E = math.exp(epsilon)
-    if epsilon >= 0.0 and m <= a * math.expm1(epsilon):
+    c = a * math.expm1(epsilon)
+    c -= abs(c) * ATTACKERS_SHARE
+    rho = math.exp(epsilon) * (a / b) * (1.0 - ATTACKERS_SHARE)
+    if m <= c:
         return 0.0  # the likelihood ratio 1 + S/a never exceeds E
     if rest <= 0.0:
-        value, _ = positive_part_at(m, -1.0, a, b, E)
+        value, _ = positive_part_at(m, -1.0, a, b, c, rho)
         return max(value, SMALLEST_DELTA)
 
     # Weights of N, unnormalised, from the mode down to where they no longer matter.
@@ -136,7 +151,7 @@ def old_old_divergence(a, b, rest, m, epsilon):
             break
 
     # The crossing point and G there. Before N = first no path can have crossed.
-    first = max(0.0, math.floor(a * (E - 1.0)))
+    first = max(0.0, math.floor(c))
     log_scale = 0.0
     N = lo
     if first >= N:
@@ -147,18 +162,19 @@ def old_old_divergence(a, b, rest, m, epsilon):
             N += 1.0
             if weight < SMALLEST_DELTA:
                 return SMALLEST_DELTA
-        s = max(0.0, crossing(N + 1.0, a, b, E))
+        s = max(0.0, crossing(N + 1.0, c, rho))
         if epsilon >= 0.0:
             s = N
             G = 0.0
             log_scale = log_all_on_first(a, b, N)
             p = 1.0
         else:
-            G, p = positive_part_at(N, s, a, b, E)
+            G, p = positive_part_at(N, s, a, b, c, rho)
     else:
-        s = max(0.0, crossing(N + 1.0, a, b, E))
-        G, p = positive_part_at(N, s, a, b, E)
+        s = max(0.0, crossing(N + 1.0, c, rho))
+        G, p = positive_part_at(N, s, a, b, c, rho)
 
+    unit = (a + b) / a
     positive = 0.0
     while True:
         if mode <= N:
@@ -167,17 +183,17 @@ def old_old_divergence(a, b, rest, m, epsilon):
         if m <= N:
             break
         # G(N + 1) from the one lattice point whose two children lie on either side of zero
-        up = advantage(s + 1.0, N + 1.0, a, b, E)
-        stay = advantage(s, N + 1.0, a, b, E)
+        up = advantage(s + 1.0, N + 1.0, c, rho)
+        stay = advantage(s, N + 1.0, c, rho)
         if up > 0.0 and stay < 0.0:
             to_up = (a + s) / (a + b + N)
-            if advantage(s, N, a, b, E) >= 0.0:
-                G -= p * (1.0 - to_up) * stay * (a + b) / (a + b + N + 1.0)
+            if advantage(s, N, c, rho) >= 0.0:
+                G -= p * (1.0 - to_up) * stay * unit / (a + b + N + 1.0)
             else:
-                G += p * to_up * up * (a + b) / (a + b + N + 1.0)
+                G += p * to_up * up * unit / (a + b + N + 1.0)
         ratio = (m - N) / (N + 1.0) * (A + N) / (rest + m - N - 1.0)
         weight *= ratio
-        following = max(0.0, crossing(N + 2.0, a, b, E))
+        following = max(0.0, crossing(N + 2.0, c, rho))
         if following > s:
             p *= (N + 1.0) / (s + 1.0) * (a + s) / (a + b + N)
             s += 1.0

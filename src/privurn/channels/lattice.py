@@ -58,7 +58,8 @@ class LatticeChannel(LocalChannel):
     def lattice(self, data: ArrayLike) -> NDArray[np.int64]:
         """Number of the lattice point that each record is rounded to, 0..steps, whatever the record holds."""
         share = (clamped(data, self.bounds) - self.bounds[0]) / (self.bounds[1] - self.bounds[0])
-        return np.clip(np.rint(share * self.steps), 0, self.steps).astype(np.int64)
+        numbers = np.rint(share * self.steps).astype(np.int64)
+        return np.clip(numbers, 0, self.steps)  # in integers: an odd number of steps beyond 2**53 is no float
 
     def privatise(self, data: ArrayLike, *, entropy: Entropy) -> NDArray[Any]:
         """Noise by OpenDP, whatever `entropy` is."""

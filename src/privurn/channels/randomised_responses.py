@@ -68,7 +68,8 @@ class RandomisedResponsesProfile(SymmetricProfile):
             steps = np.arange(len(net)) - len(net) // 2
             losses = np.add.outer(losses, epsilon * steps).ravel()
             probabilities = np.multiply.outer(probabilities, net).ravel()
-        return losses, probabilities
+        rounding = 2.0**-52 * (len(self.columns) + 2) * math.fsum(self._epsilons)
+        return losses + rounding, probabilities  # no loss below its true value
 
     def _divergence(self, epsilon: float) -> float:
         losses, probabilities = self._law

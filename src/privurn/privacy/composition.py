@@ -24,21 +24,25 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError, PrivacyError
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile, renyi_sum
 from privurn.privacy.loss_law import NEGLIGIBLE_TAIL, POINTS, LossLaw, largest_loss, loss_law, privacy_loss_distribution
-from privurn.privacy.noise_accounting import mirrored, zcdp_bound
-from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PrivacyProfile
+from privurn.privacy.noise_accounting import SMALLEST_DELTA, mirrored, zcdp_bound
+from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PrivacyProfile, sum_up
 
 __all__ = ["ComposedProfile", "basic_composition", "compose", "privacy_loss_distribution"]
 
 FOURIER_ERROR = 8.0 * 2.0**-53
 """A transform of length N errs by at most this times log2 N times its input, in Euclidean norm (Higham 2002, theorem 24.2)."""
 
+NEARLY_ALL = 1e-12
+"""With less than this probability of a loss on the lattice nothing is convolved: delta is 1."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedProfile(PrivacyProfile):
     """profiles[i] released counts[i] times each, jointly: an upper bound of the profile of the joint release.
 
-    With f_i the probability of an infinite loss and L the sum of the finite ones on the lattice,
-    delta(epsilon) = 1 - prod (1 - f_i)^counts[i] E[min(1, e^(epsilon - L))]. A profile alone, once, is returned as it is.
+    With f_i the probability of a loss beyond the lattice and L the sum of the others,
+    delta(epsilon) = 1 - prod (1 - f_i)^counts[i] E[min(1, e^(epsilon - L))], and 0 only from the sum of the pure epsilons on.
+    A profile alone, once, is returned as it is. Proof: docs/proofs/composition.md.
     """
 
     profiles: tuple[PrivacyProfile, ...]
@@ -48,9 +52,8 @@ class ComposedProfile(PrivacyProfile):
 
     @property
     def pure_epsilon(self) -> float:
-        """Sum of the parts'."""
-        total = math.fsum(k * p.pure_epsilon for p, k in zip(self.profiles, self.counts, strict=True))
-        return total if total in (0.0, math.inf) else math.nextafter(total, math.inf)
+        """Sum of the parts', rounded up."""
+        return sum_up(tuple((p.pure_epsilon, k) for p, k in zip(self.profiles, self.counts, strict=True)))
 
     @property
     def zcdp(self) -> float:
@@ -71,14 +74,17 @@ class ComposedProfile(PrivacyProfile):
         interval = max(own) if len(own) == 1 else math.sqrt(square)
         return tuple(loss_law(p, interval=interval or 1.0, points=self.points, tail=tail) for p in self.profiles)
 
-    @cached_property
+    @property
     def floor(self) -> float:
-        """Probability that some part's loss is infinite: 1 - prod (1 - f_i)^counts[i]; 0 where all parts are pure."""
+        """Probability that some part's loss is infinite, or beyond the lattice; 0 where all parts are pure."""
         if self._single is not None:
             return self._single.floor
-        if math.isfinite(self.pure_epsilon):
-            return 0.0
-        if any(law.infinity >= 1.0 for law in self.laws):
+        return 0.0 if math.isfinite(self.pure_epsilon) else self._beyond
+
+    @cached_property
+    def _beyond(self) -> float:
+        """Probability that some part's loss is infinite or was cut off: 1 - prod (1 - f_i)^counts[i]."""
+        if any(law.infinity > 1.0 - NEARLY_ALL for law in self.laws):
             return 1.0
         log_finite = math.fsum(k * math.log1p(-law.infinity) for law, k in zip(self.laws, self.counts, strict=True))
         return min(1.0, -math.expm1(log_finite) * (1.0 + 4.0 * 2.0**-52))
@@ -89,7 +95,7 @@ class ComposedProfile(PrivacyProfile):
         finite = []
         for law, count in zip(self.laws, self.counts, strict=True):
             kept = law.probabilities > 0.0
-            if law.steps.size > 1 and law.infinity < 1.0:
+            if law.steps.size > 1:
                 logs = np.log(law.probabilities[kept]) - math.log1p(-law.infinity)
                 losses: NDArray[np.float64] = law.interval * law.steps[kept].astype(np.float64)
                 finite.append((losses, logs, count))
@@ -140,14 +146,16 @@ class ComposedProfile(PrivacyProfile):
             return self._single.delta(epsilon)
         if epsilon >= self.pure_epsilon:
             return 0.0
-        floor = 0.0 if math.isfinite(self.pure_epsilon) else self.floor
+        if self._beyond == 1.0:
+            return 1.0
         joint, error = self._convolved
         finite = 0.0
         if joint is not None:
             finite = float(joint.get_delta_for_epsilon(epsilon)) + error
             if finite < 1e3 * error:
                 finite = min(finite, self._chernoff(epsilon))
-        return min(1.0, (floor + (1.0 - floor) * max(0.0, finite)) * ROUND_UP)
+        total = (self._beyond + (1.0 - self._beyond) * max(0.0, finite)) * ROUND_UP
+        return min(1.0, max(SMALLEST_DELTA, total))
 
 
 def compose(

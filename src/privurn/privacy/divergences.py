@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from privurn.errors import ModelError
-from privurn.privacy.profile import ROUND_UP
+from privurn.privacy.profile import LARGEST_EPSILON, ROUND_UP
 
 Unlimited = Literal["unlimited"]
 UNLIMITED: Unlimited = "unlimited"
@@ -26,6 +26,12 @@ DROPPED = 1e-36
 
 UNLIMITED_ROUNDING = 1e-13
 """Relative error allowed for each of the two terms of the limit (tests/exact/test_precision.py)."""
+
+FAR_APART = 2.0
+"""From this epsilon on the limit is computed in two ways."""
+
+EXPONENT_ROUNDING = 2.0**-50
+"""Relative margin for each unit of a logarithm that is computed and then exponentiated."""
 
 STEP_ROUNDING = 1e-15
 """Rounding of one lattice step: a handful of products, each off by at most 1.2e-16."""
@@ -63,21 +69,31 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     """Limit of D_oo(a, b) as the number of released records grows: posterior sampling of two cell probabilities.
 
     With q = E a/(b + E a) and Ibar the upper regularised incomplete beta function it is Ibar_q(a+1, b) - E Ibar_q(a, b+1).
-    Both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b).
-    Proof: docs/proofs/unlimited-records.md.
+    Both shifts are taken out of the functions, which leaves t (1/a + E/b) - (E - 1) Ibar_q(a, b), t = q^a (1-q)^b / B(a, b);
+    for large E that cancels more than the plain difference, whose terms differ by a factor of 1 + 1/b. Proof:
+    docs/proofs/unlimited-records.md.
     """
-    from scipy.special import betaincc
+    from scipy.special import betainc
 
+    epsilon = min(epsilon, LARGEST_EPSILON)
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     spread = b + ratio * a
     # t by its deviance, so that nothing of the size of lnGamma(a + b) cancels
-    log_t = a * math.log1p(b * gain / spread) + b * math.log1p(-a * gain / spread)
+    log_t = a * math.log1p(b * gain / spread) - b * math.log1p(a * gain / (a + b))
     log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
     t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
-    tail = float(betaincc(a, b, ratio * a / spread))
-    first, second = t * (1.0 / a + ratio / b), gain * tail
-    rounding = UNLIMITED_ROUNDING * (first + abs(second))
-    return min(1.0, max(0.0, first - second + rounding))
+    below = b / spread  # 1 - q, which may be tiny: Ibar_q(a, b) is the lower function of (b, a) there
+    margin = UNLIMITED_ROUNDING - EXPONENT_ROUNDING * min(0.0, log_t)
+    value = _difference_up(t * (1.0 / a + ratio / b), gain * float(betainc(b, a, below)), margin=margin)
+    if epsilon > FAR_APART:
+        plain = _difference_up(float(betainc(b, a + 1.0, below)), ratio * float(betainc(b + 1.0, a, below)), margin=margin)
+        value = min(value, plain)
+    return min(1.0, max(0.0, value))
+
+
+def _difference_up(first: float, second: float, *, margin: float) -> float:
+    """First - second, raised by this share of both."""
+    return first - second + margin * (first + abs(second))
 
 
 def _stirling(x: float) -> float:
@@ -109,7 +125,8 @@ def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: 
     if steps > LARGEST_RANGE:
         return delta_unlimited(a, b, epsilon)
     value = float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
-    return rounded_up(value, steps=steps)
+    unit = max(0.0, min(records, a * math.expm1(epsilon))) * math.log1p(b / a)  # log of what the tail is counted in
+    return rounded_up(value, steps=steps + unit)
 
 
 def rounded_up(value: float, *, steps: float = 0.0) -> float:

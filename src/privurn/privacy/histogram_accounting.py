@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.privacy.divergences import rounded_up
 from privurn.privacy.noise_accounting import SMALLEST_DELTA, SymmetricProfile, check_whole
 from privurn.privacy.profile import ROUND_UP
 
@@ -21,6 +22,9 @@ EXHAUSTIVE = 200
 """Up to this many confidential records the search over their splits between two bins always comes to its end."""
 
 MOST_BLOCKS = 2 * EXHAUSTIVE
+
+LOSS_UP = 1.0 + 2.0**-49
+"""Losses are raised by this, which covers the rounding of their logarithm and its argument."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +77,8 @@ class SmoothedHistogramProfile(SymmetricProfile):
         law = _difference_law(self.records, self.weight / self.bins, (1.0 - self.weight) / self.n)
         first = math.floor(epsilon / self._step)
         losses = self._step * np.arange(first, law.size)
-        return float(law[first:] @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses)))) + SMALLEST_DELTA
+        gains = -np.expm1(np.minimum(0.0, epsilon - losses * LOSS_UP))
+        return rounded_up(float(law[first:] @ gains), steps=law.size) + SMALLEST_DELTA
 
 
 @lru_cache(maxsize=64)
@@ -119,9 +124,9 @@ def _binomial_divergence(m: int, a: float, b: float, c: float, epsilon: float) -
     up = np.cumprod(np.concatenate(([1.0], ratios[mode:])))
     down = np.cumprod(1.0 / ratios[:mode][::-1])[::-1]
     probabilities = np.concatenate((down, up))
-    losses = counts * math.log1p(c / a) - (m - counts) * math.log1p(c / b)
-    positive = probabilities @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses)))
-    return float(positive / probabilities.sum()) + SMALLEST_DELTA
+    losses = counts * math.log1p(c / a) * LOSS_UP - (m - counts) * math.log1p(c / b) / LOSS_UP
+    positive = probabilities @ -np.expm1(np.minimum(0.0, epsilon - losses))
+    return rounded_up(float(positive / probabilities.sum()), steps=probabilities.size) + SMALLEST_DELTA
 
 
 @lru_cache(maxsize=8192)

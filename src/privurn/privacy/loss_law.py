@@ -18,7 +18,7 @@ POINTS = 1000
 """Lattice steps from 0 to the largest loss that matters; the composed epsilon is then too large by about 1e-5 of itself."""
 
 NEGLIGIBLE_TAIL = 1e-20
-"""Losses beyond a delta this far above the floor count as infinite."""
+"""Losses beyond a delta this far above the floor count as infinite: their delta is added to every composed one."""
 
 FLAT = 1e-9
 """Where the profile falls by less than this share it is taken constant, without asking it again."""

@@ -22,6 +22,9 @@ from privurn.privacy.profile import ROUND_UP, Neighbouring, PrivacyProfile
 SMALLEST_DELTA = 1e-300
 """Stands for a positive delta that a float cannot hold: an exact zero is never claimed where there is none."""
 
+LOSS_MARGIN = 1.0 - 2.0**-51
+"""An epsilon is lowered by this before losses are compared with it: more than the rounding of a loss that it could tell."""
+
 LARGEST_EXACT_SCALE = 20_000.0
 """Above this the discrete Gaussian's sum is replaced by an integral plus a bound on the largest term: never smaller."""
 
@@ -47,9 +50,29 @@ def check_whole(name: str, value: int) -> None:
 def ratio_up(numerator: float, denominator: float) -> float:
     """Smallest float that is at least the quotient."""
     quotient = numerator / denominator
+    if math.isinf(quotient):
+        return quotient
     while Fraction(quotient) * Fraction(denominator) < Fraction(numerator):  # twice for whole numbers beyond 2**53
         quotient = math.nextafter(quotient, math.inf)
     return quotient
+
+
+@lru_cache(maxsize=4096)
+def _quotient_excess(numerator: float, denominator: float) -> float:
+    """Upper bound of numerator/denominator less its rounded-up float: at most 0, and to full precision."""
+    quotient = ratio_up(numerator, denominator)
+    remainder = Fraction(0) if math.isinf(quotient) else Fraction(numerator) / Fraction(denominator) - Fraction(quotient)
+    return math.nextafter(float(remainder), math.inf) if remainder else 0.0
+
+
+def loss_above(numerator: float, denominator: float, epsilon: float) -> float:
+    """numerator/denominator - epsilon, for 0 <= epsilon below the quotient: at least the truth, and close however small.
+
+    The difference of two floats is exact within a factor of two, and off by half a last digit elsewhere; what rounding had
+    added to the quotient is then taken off again.
+    """
+    gap = (ratio_up(numerator, denominator) - epsilon) + _quotient_excess(numerator, denominator)
+    return max(math.ulp(0.0), gap * (1.0 + 2.0**-50))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +123,16 @@ class LaplaceProfile(SymmetricProfile):
         return ratio_up(self.sensitivity, self.scale)
 
     def _divergence(self, epsilon: float) -> float:
-        return -math.expm1(0.5 * (epsilon - self.pure_epsilon))
+        return -math.expm1(-0.5 * loss_above(self.sensitivity, self.scale, epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplaceProfile(SymmetricProfile):
     """Two-sided geometric noise, P(k) proportional to e^(-|k|/scale), added to one integer that changes by at most D.
 
-    With r = e^(-1/scale), D = `sensitivity` and J the largest j with (D - 2j)/scale > epsilon: an attacker says "below" up to
-    J, and delta = (1 - r^(J+1) + r - e^epsilon r^(D-J)) / (1 + r). Pure epsilon-DP from D/scale on.
+    With r = e^(-1/scale), D = `sensitivity`, g = D/scale - epsilon and J the largest j with g > 2j/scale: an attacker says
+    "below" up to J, and delta = (1 - e^-g + (1 - r^J) (r - e^-g r^-J)) / (1 + r), where every factor is positive. Pure
+    epsilon-DP from D/scale on. Proof: docs/proofs/channels.md, section 2.
     """
 
     scale: float
@@ -124,14 +148,17 @@ class DiscreteLaplaceProfile(SymmetricProfile):
         return ratio_up(self.sensitivity, self.scale)
 
     def _divergence(self, epsilon: float) -> float:
-        step = self.pure_epsilon / self.sensitivity
+        step = 1.0 / self.scale
         r = math.exp(-step)
-        last = math.ceil(0.5 * (self.sensitivity - epsilon / step)) - 1
-        if last <= 0:  # only the largest loss counts
-            return -math.expm1(epsilon - self.pure_epsilon) / (1.0 + r)
-        below = -math.expm1(-(last + 1) * step)
-        above = -r * math.expm1(epsilon - (self.sensitivity - last - 1) * step)
-        return (below + above) / (1.0 + r)
+        gap = loss_above(self.sensitivity, self.scale, epsilon)
+        last = math.ceil(0.5 * min(gap * self.scale, self.sensitivity)) - 1
+        inner = math.expm1(-last * step) * r * math.expm1((last + 1) * step - gap) if last > 0 else 0.0
+        return (-math.expm1(-gap) + max(0.0, inner)) / (1.0 + r)
+
+
+def density_up(x: float) -> float:
+    """e^(-x^2/2), raised by more than what the rounding of a quotient x does to it."""
+    return math.exp(-0.5 * x * x) * (1.0 + 2.0**-51 * x * x)
 
 
 @cache
@@ -153,6 +180,7 @@ def gaussian_divergence(mu: float, epsilon: float) -> float:
     half_density = 0.5 * math.exp(-0.5 * start * start)
     if start < -5.0:  # the second term is below 1e-5 of the first
         return float(ndtr(-start)) - half_density * float(erfcx((x + h) / math.sqrt(2.0)))
+    half_density *= 1.0 + 2.0**-51 * abs(start) * (x + h)  # a last digit of mu moves the exponent by that much of itself
     if h > 0.25:
         return half_density * float(erfcx(start / math.sqrt(2.0)) - erfcx((x + h) / math.sqrt(2.0)))
     slope = 0.0
@@ -228,9 +256,9 @@ class DiscreteGaussianProfile(SymmetricProfile):
         j = np.arange(start, stop, dtype=np.float64)
         relative = np.exp(-(j - centre) * (j + centre) / (2.0 * variance))
         with np.errstate(over="ignore"):  # a loss far below epsilon: infinite, and then cut at 0
-            terms = relative * np.maximum(0.0, -np.expm1(epsilon - shift * (shift + 2.0 * j) / (2.0 * variance)))
+            terms = relative * np.maximum(0.0, -np.expm1(epsilon * LOSS_MARGIN - shift * (shift + 2.0 * j) / (2.0 * variance)))
         tail = math.exp(-(stop - centre) * (stop + centre) / (2.0 * variance)) / -math.expm1(-stop / variance)
-        return float(terms.sum() + tail) * math.exp(-0.5 * x * x) / _normaliser(scale) + SMALLEST_DELTA
+        return float(terms.sum() + tail) * density_up(x) / _normaliser(scale) + SMALLEST_DELTA
 
 
 @lru_cache(maxsize=256)

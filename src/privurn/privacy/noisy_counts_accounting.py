@@ -17,12 +17,15 @@ import numpy as np
 from privurn.errors import ModelError
 from privurn.privacy.noise_accounting import (
     LARGEST_EXACT_SCALE,
+    LOSS_MARGIN,
     SMALLEST_DELTA,
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
     SymmetricProfile,
     check_positive,
     check_whole,
+    density_up,
+    loss_above,
     ratio_up,
 )
 from privurn.privacy.profile import ROUND_UP
@@ -92,19 +95,20 @@ class NoisyCountsProfile(SymmetricProfile):
             return DiscreteLaplaceProfile(scale=self.scale * steps, sensitivity=steps)._divergence(epsilon)
         if self.noise == "discrete-gaussian":
             return _two_gaussians(self.scale, epsilon)
-        return _two_geometrics(self.pure_epsilon, steps, epsilon)
+        return _two_geometrics(self.scale, steps, epsilon)
 
 
-def _two_geometrics(pure: float, steps: int, epsilon: float) -> float:
-    """Divergence of two coordinates moved by `steps` under two-sided geometric noise, 0 <= epsilon < pure = 2 steps/t."""
-    rate = 0.5 * pure / steps
+def _two_geometrics(scale: float, steps: int, epsilon: float) -> float:
+    """Divergence of two coordinates moved by `steps` under two-sided geometric noise, 0 <= epsilon < 2/scale."""
+    rate = 1.0 / (scale * steps)
     r = math.exp(-rate)
     w = -math.expm1(-rate) / (1.0 + r)
-    last = min(steps - 1, max(0, math.ceil(steps * (1.0 - epsilon / pure)) - 1))
+    gap = loss_above(2.0, scale, epsilon)
+    last = min(steps - 1, max(0, math.ceil(0.5 * gap * scale * steps) - 1))
     k = np.arange(last + 1, dtype=np.float64)
     probabilities = w * np.exp(-rate * k) * (2.0 / (1.0 + r) + (k - 1.0) * w)
     probabilities[0] = 1.0 / (1.0 + r) ** 2
-    return float(probabilities @ np.maximum(0.0, -np.expm1(epsilon - pure + 2.0 * rate * k)))
+    return float(probabilities @ np.maximum(0.0, -np.expm1(2.0 * rate * k - gap)))
 
 
 @lru_cache(maxsize=256)
@@ -133,6 +137,7 @@ def _two_gaussians(scale: float, epsilon: float) -> float:
     j = np.arange(start, stop, dtype=np.float64)
     whole, even, odd = _shifted_sums(scale)
     relative = np.exp(-(j - centre) * (j + centre) / (4.0 * variance)) * np.where(j % 2.0 == 0.0, even, odd)
-    terms = relative * np.maximum(0.0, -np.expm1(epsilon - (1.0 + j) / variance))
+    with np.errstate(over="ignore"):  # a loss far below epsilon: infinite, and then cut at 0
+        terms = relative * np.maximum(0.0, -np.expm1(epsilon * LOSS_MARGIN - (1.0 + j) / variance))
     tail = even * math.exp(-(stop - centre) * (stop + centre) / (4.0 * variance)) / -math.expm1(-0.5 * stop / variance)
-    return float(terms.sum() + tail) * math.exp(-0.5 * x * x) / (whole * whole) + SMALLEST_DELTA
+    return float(terms.sum() + tail) * density_up(x) / (whole * whole) + SMALLEST_DELTA

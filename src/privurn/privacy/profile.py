@@ -9,9 +9,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from privurn.errors import ModelError
+from privurn.exact_numbers import float_up
 
 Neighbouring = Literal["replace-one", "add-remove"]
 """Neighbours: one record replaced by another, the number of records public; or one record more or less, that number secret."""
@@ -77,6 +80,8 @@ class Guarantee:
         if k == 1:
             return self
         epsilon = self.epsilon / k
+        if sum_up(((epsilon, k),)) > self.epsilon:  # the share was rounded up
+            epsilon = math.nextafter(epsilon, 0.0)
         share = self.delta / group_growth(epsilon, k) / ROUND_UP**2
         return Guarantee(epsilon=epsilon, delta=share, neighbouring=self.neighbouring)
 
@@ -137,7 +142,7 @@ class PointProfile(PrivacyProfile):
         """See the class."""
         if epsilon >= self.epsilon0:
             return self.delta0
-        gap = math.exp(epsilon) * math.expm1(self.epsilon0 - epsilon) / (1.0 + math.exp(self.epsilon0))
+        gap = -math.expm1(epsilon - self.epsilon0) / (1.0 + math.exp(-self.epsilon0))
         between = self.delta0 + (1.0 - self.delta0) * gap
         return min(1.0, max(between, self.delta0 - (1.0 - self.delta0) * math.expm1(epsilon)) * ROUND_UP)
 
@@ -162,14 +167,16 @@ class GroupProfile(PrivacyProfile):
 
     @property
     def pure_epsilon(self) -> float:
-        """K times that of one record."""
-        return self.single.pure_epsilon * self.contributions
+        """K times that of one record, rounded up."""
+        return sum_up(((self.single.pure_epsilon, self.contributions),))
 
     def delta(self, epsilon: float) -> float:
-        """See the class."""
+        """See the class; an exact zero is claimed from the pure epsilon on and nowhere below it."""
+        if epsilon >= self.pure_epsilon:
+            return 0.0
         share = epsilon / self.contributions
-        single = self.single.delta(share)
-        return min(1.0, single * group_growth(share, self.contributions) * ROUND_UP) if single > 0.0 else 0.0
+        single = max(SMALLEST_DELTA, self.single.delta(share))
+        return min(1.0, single * group_growth(share, self.contributions) * ROUND_UP)
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon by the group bound; with a floor delta need not fall in epsilon, so the bound is scanned first."""
@@ -178,6 +185,18 @@ class GroupProfile(PrivacyProfile):
         check_delta(delta)
         steps = (i * LARGEST_EPSILON / 4000.0 for i in range(1, 4001))
         return next((e for e in steps if self.delta(e) <= delta), math.inf)
+
+
+@lru_cache(maxsize=4096)
+def sum_up(terms: tuple[tuple[float, int], ...]) -> float:
+    """Smallest float that is at least the sum of k x over the pairs (x, k).
+
+    >>> sum_up(((0.5, 2),)), sum_up(((0.1, 3),))
+    (1.0, 0.30000000000000004)
+    """
+    if any(math.isinf(x) for x, _ in terms):
+        return math.inf
+    return float_up(sum((Fraction(x) * k for x, k in terms), Fraction(0)))
 
 
 def group_growth(epsilon: float, k: int) -> float:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from privurn.errors import ModelError
 from privurn.privacy.divergences import (
+    SMALLEST,
     UNLIMITED,
     Unlimited,
     check_counts,
@@ -153,7 +154,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
             value = old_old(first, second, rest, self.records, epsilon)
             if first != second:
                 value = max(value, old_old(second, first, rest, self.records, epsilon))
-        return value
+        return max(value, SMALLEST)
 
 
 @lru_cache(maxsize=1024)

@@ -87,11 +87,10 @@ def with_least_noise(make: Callable[[NoiseLaw, NoiseLaw | None], M], *, budget: 
     size_scale = None
     if budget.gaussian:
         rho = _largest_rho(budget.guarantee)
-        share = 1.0
-        if budget.epsilon_n is not None:
-            share = budget.epsilon**2 / (budget.epsilon**2 + budget.epsilon_n**2)
-            size_scale = k / math.sqrt(2.0 * rho * (1.0 - share))
-        scale = k * step * math.sqrt(unit.l2_squared_units / (2.0 * rho * share))
+        both = budget.epsilon if budget.epsilon_n is None else math.hypot(budget.epsilon, budget.epsilon_n)
+        if budget.epsilon_n is not None:  # no squares of the epsilons, which may leave the floats
+            size_scale = k / math.sqrt(2.0 * rho) * (both / budget.epsilon_n)
+        scale = k * step * math.sqrt(unit.l2_squared_units / (2.0 * rho)) * (both / budget.epsilon)
     else:
         scale = k * step * unit.l1_units / budget.epsilon
         size_scale = None if budget.epsilon_n is None else k / budget.epsilon_n
@@ -113,6 +112,8 @@ def on_the_private_side(mechanism: M, *, make: Callable[[NoiseLaw, NoiseLaw | No
 
 
 def _rounded(scale: float) -> float:
+    if math.isinf(scale):
+        raise ModelError("the noise is too large for its lattice.", hint="Choose a larger epsilon, or leave epsilon_n out")
     return float(round_up_to_rational(scale, digits=7))
 
 

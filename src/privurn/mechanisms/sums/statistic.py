@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.exact_numbers import float_up
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy, SystemEntropy
@@ -264,12 +265,6 @@ def opened(data: Any) -> Iterator[Source]:
         return
     with open_table(data) as source:
         yield source
-
-
-def float_up(value: Fraction) -> float:
-    """Smallest float that is at least the fraction."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def summed(
