@@ -10,6 +10,7 @@ from privurn.errors import ModelError
 from privurn.noisy_statistics.size import SizePrior
 
 if TYPE_CHECKING:
+    from privurn.noisy_statistics.file import ReleasedStatistics
     from privurn.noisy_statistics.statistic import NoisyStatistics
 
 Kind = Literal["laplace", "gaussian"]
@@ -123,3 +124,16 @@ class Observed:
         else:
             guess = float(rng.integers(lower, min(upper, lower + 10**6), endpoint=True))
         return int(min(max(round(guess), lower), upper))
+
+
+def released_numbers(given: "NoisyStatistics | ReleasedStatistics") -> "NoisyStatistics":
+    """The numbers of what `release_statistics` or `read_statistics` returned, with or without their certificate."""
+    from privurn.noisy_statistics.statistic import NoisyStatistics
+
+    found = getattr(given, "statistics", given)
+    if not isinstance(found, NoisyStatistics):
+        raise ModelError(
+            f"an object of type {type(given).__name__} holds no released statistics.",
+            hint="Give what release_statistics(...) or read_statistics(FILE) returned",
+        )
+    return found
