@@ -26,7 +26,7 @@ from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.noisy_statistics.fit import NotMixed, fit_regression
-from privurn.noisy_statistics.report import plug_in, prior_from_bounds
+from privurn.noisy_statistics.report import plug_in
 
 EPSILON, EPSILON_N = 1.0, 0.1
 LEVEL = 0.95
@@ -94,7 +94,7 @@ class Coverage:
         statistics = released(truth, np.random.default_rng([self.seed, list(TRUTHS).index(name), replicate]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotMixed)  # counted instead
-            found = fit_regression(statistics, prior=prior_from_bounds(statistics), chains=2, seed=replicate, threads=1)
+            found = fit_regression(statistics, chains=2, seed=replicate, threads=1)
         naive = {row.name: row for row in plug_in(statistics, level=LEVEL)}
         wanted = {f"beta[{each}]": b for each, b in zip(found.model.coords["coefficient"], truth.beta, strict=True)}
         wanted |= {"tau": truth.deviation**-2.0, "n": float(truth.records)}

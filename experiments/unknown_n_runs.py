@@ -23,7 +23,7 @@ from privurn.noisy_statistics.dirichlet_model import DirichletModel
 from privurn.noisy_statistics.fit import NotMixed, fit
 from privurn.noisy_statistics.mcem import maximise
 from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel
+from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
 from privurn.utility.parallel import run_tasks
 
 RECORDS, COVARIATES = 1000, 2
@@ -80,7 +80,8 @@ class Replicates:
     def posterior(self, epsilon: float, epsilon_n: float | str, replicate: int) -> dict[str, Any]:
         """Posterior means and variances, and whether chains have mixed at the length that was chosen."""
         statistics = released(epsilon, epsilon_n, replicate, seed=self.seed)
-        model, observed = RegressionModel.from_statistics(statistics), Observed.from_statistics(statistics)
+        model = RegressionModel.from_statistics(statistics, prior=RegressionPrior())  # ones everywhere, as in the paper
+        observed = Observed.from_statistics(statistics)
         return self._fitted(model, observed, ("beta", "tau", "n"), replicate)
 
     def composed(self, epsilon: float, epsilon_n: float | str, replicate: int) -> dict[str, Any]:
@@ -118,7 +119,8 @@ class Replicates:
     def maximum(self, epsilon: float, epsilon_n: float | str, replicate: int) -> dict[str, Any]:
         """Maximum likelihood by Monte Carlo EM, and the average of a path that the printed table 2 is made of."""
         statistics = released(epsilon, epsilon_n, replicate, seed=self.seed)
-        model, observed = RegressionModel.from_statistics(statistics), Observed.from_statistics(statistics)
+        model = RegressionModel.from_statistics(statistics, prior=RegressionPrior())  # ones everywhere, as in the paper
+        observed = Observed.from_statistics(statistics)
         found = maximise(model, observed=observed, iterations=self.iterations, chains=self.chains, seed=replicate)
         estimate = [*found.estimate["beta"], found.estimate["tau"]]
         error = [*found.monte_carlo_error["beta"], found.monte_carlo_error["tau"]]

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,19 @@ LARGEST_R_HAT = 1.05
 SMALLEST_ESS = 100.0
 """A Markov chain that is worse than either has not mixed."""
 
+OUTLYING_ESS = 1000.0
+"""Effective draws that a mean outside its own interval needs: it is then the mean of a few draws far away."""
+
 SUFFIX = ".nc"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them."""
+    """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them.
+
+    Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far away,
+    such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
+    """
 
     name: str
     mean: float
@@ -35,6 +42,7 @@ class Summary:
     level: float
     effective_draws: float
     tail_effective_draws: float
+    mean_effective_draws: float
     r_hat: float | None
     standard_error: float
 
@@ -124,10 +132,11 @@ class Draws:
     def _summarise(self, name: str, values: NDArray[np.float64], level: float) -> Summary:
         lower, upper = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
         deviation = float(np.std(values, ddof=1)) if values.size > 1 else 0.0
-        bulk = tail = float(values.size)
+        bulk = tail = plain = float(values.size)
         r_hat = None
         if self.markov:
-            bulk, tail, r_hat = effective_draws(values), effective_draws(values, tail=True), potential_scale_reduction(values)
+            bulk, tail, plain = (effective_draws(values, of=each) for each in ("bulk", "tail", "mean"))
+            r_hat = potential_scale_reduction(values)
         return Summary(
             name=name,
             mean=float(np.mean(values)),
@@ -137,8 +146,9 @@ class Draws:
             level=level,
             effective_draws=bulk,
             tail_effective_draws=tail,
+            mean_effective_draws=plain,
             r_hat=r_hat,
-            standard_error=deviation / np.sqrt(bulk) if bulk > 0.0 else float("nan"),
+            standard_error=deviation / np.sqrt(plain) if plain > 0.0 else float("nan"),
         )
 
     def problems(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -147,10 +157,16 @@ class Draws:
             return ()
         found = []
         for each in self.summary(names):
-            worst = min(each.effective_draws, each.tail_effective_draws)
+            every = (each.effective_draws, each.tail_effective_draws, each.mean_effective_draws)
+            worst = float(np.min(every))  # nan where one is
             if not worst >= SMALLEST_ESS or (each.r_hat is not None and not each.r_hat <= LARGEST_R_HAT):
                 found.append(
                     f"{each.name} has not mixed: R-hat {each.r_hat:.3f}, {worst:.0f} effective draws; run longer chains."
+                )
+            elif each.lower < each.upper and not each.lower <= each.mean <= each.upper and worst < OUTLYING_ESS:
+                found.append(
+                    f"{each.name} has its mean outside its own interval, so a few draws far away decide it, and only "
+                    f"{worst:.0f} effective draws; run longer chains."
                 )
         return tuple(found)
 
@@ -214,16 +230,19 @@ def check_netcdf_name(path: str | Path) -> Path:
     return check_file(target)
 
 
-def effective_draws(values: NDArray[np.float64], *, tail: bool = False) -> float:
-    """Effective sample size of a (chain, draw) array, rank-normalised (Vehtari et al. 2021); bulk, or of the 5% tails."""
+def effective_draws(values: NDArray[np.float64], *, of: Literal["bulk", "tail", "mean"] = "bulk") -> float:
+    """Effective sample size of a (chain, draw) array (Vehtari et al. 2021).
+
+    Of the bulk, rank-normalised; of the 5% tails; or of the mean, which goes by the numbers themselves.
+    """
     from arviz_stats.base import array_stats
 
     if np.ptp(values) == 0.0:
         return float("nan") if values.size == 0 else float(values.size)
     if values.shape[1] < 4:
         return float("nan")
-    method, probability = ("tail", (0.05, 0.95)) if tail else ("bulk", None)
-    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=method, prob=probability))
+    probability = (0.05, 0.95) if of == "tail" else None
+    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=of, prob=probability))
 
 
 def potential_scale_reduction(values: NDArray[np.float64]) -> float:

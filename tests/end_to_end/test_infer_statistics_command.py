@@ -29,7 +29,7 @@ from privurn.noisy_statistics import (
 )
 from privurn.noisy_statistics.file import read_statistics
 from privurn.noisy_statistics.fit import NotMixed, fit_regression
-from privurn.noisy_statistics.report import prior_from_bounds, write_synthetic_records
+from privurn.noisy_statistics.report import write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
 
 APP = typer.Typer()
@@ -112,7 +112,7 @@ def fitted(folder):
     options = {"chains": 2, "warm_up": 300, "draws": 300, "seed": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
-        return fit_regression(statistics, prior=prior_from_bounds(statistics), **options)
+        return fit_regression(statistics, **options)
 
 
 def test_regression_shows_everything_and_writes_every_file(run, folder):
@@ -366,13 +366,12 @@ def test_the_default_prior_follows_the_units():
     """Response and covariates in other units: the same prior of the same things."""
     from privurn.noisy_statistics import NoisyStatistics
     from privurn.noisy_statistics.regression_model import RegressionModel
-    from privurn.noisy_statistics.report import prior_from_bounds
 
     def model(unit_x, unit_y):
         bounds = {"x": (2.0 * unit_x, 10.0 * unit_x), "y": (-3.0 * unit_y, 5.0 * unit_y)}
         made = RegressionStatistic.calibrated(response="y", covariates=["x"], bounds=bounds, budget=SECRET)
         statistics = NoisyStatistics(mechanism=made, values=np.zeros(5), noisy_n=10.0)
-        return RegressionModel.from_statistics(statistics, prior=prior_from_bounds(statistics))
+        return RegressionModel.from_statistics(statistics)
 
     plain, scaled = model(1.0, 1.0), model(1000.0, 0.01)
     for seed in range(20):

@@ -231,12 +231,12 @@ def goodness(counts, law):
     return 1.0 if len(wanted) < 2 else float(stats.chisquare(observed, wanted).pvalue)
 
 
-def sweeps_p_value(case, exact, *, size, sweeps=3, seed=1):
+def sweeps_p_value(case, exact, *, size, sweeps=3, seed=1, prior=None):
     """Independent exact draws of the posterior, a few sweeps each: the counts must have the posterior's law again."""
     rng = np.random.default_rng(seed)
     states, _ = exact.states(size, rng)
     for state in states:
-        case.sweep(state, rng, times=sweeps, warming=False)
+        case.sweep(state, rng, times=sweeps, warming=False, prior=prior)
     places = {table: i for i, table in enumerate(exact.counts)}
     found = np.bincount([places[tuple(state["counts"].tolist())] for state in states], minlength=len(places))
     return goodness(found, exact.probabilities)
@@ -268,24 +268,43 @@ def test_sweeps_of_a_slightly_wrong_model_are_caught(name):
     assert sweeps_p_value(TWINS[name], enumerated(name), size=4_000, sweeps=8) < ALPHA
 
 
-def tampered(name, **limits):
-    """The right model with a wrong number handed to the kernels."""
+@pytest.mark.parametrize("name", ["secret urn", "secret seen", "secret hidden"])
+def test_a_prior_that_stands_in_for_the_engines_own_is_used_throughout(name):
+    """Sweeps with another prior keep the posterior under that prior, what depends on n alone included."""
+    case, other = CASES[name], np.array([0.2, 0.5, 0.4])
+    exact = Enumerated(LatentCounts(cells=3, n=None, prior=other, terms=case.terms, largest_n=case.largest_n))
+    assert sweeps_p_value(case, exact, size=4_000, sweeps=8, prior=other) > ALPHA
+    assert sweeps_p_value(case, exact, size=4_000, sweeps=8) < ALPHA
+
+
+def tampered(name, **changes):
+    """The right model with wrong numbers handed to the kernels: each array as a function makes it."""
     case = CASES[name]
     wrong = LatentCounts(cells=case.cells, n=case.n, prior=case.prior, terms=case.terms, largest_n=case.largest_n, window=0)
-    hidden_too_fine = case.model.hidden.copy()
-    hidden_too_fine[:, 2] *= 2.0  # noisy counts that move twice as far as the counts they are carried by
-    changed = {"limits": case.model.limits._replace(**limits)} if limits else {"hidden": hidden_too_fine}
+    changed = {field: change(getattr(case.model, field).copy()) for field, change in changes.items()}
     wrong.__dict__["model"] = case.model._replace(**changed)
     return wrong
 
 
+def without_the_size(settings):
+    """Urns that forget what of their law depends on n."""
+    settings[:, 2] = 0.0
+    return settings
+
+
+def twice_as_far(hidden):
+    """Noisy counts that move twice as far as the counts they are carried by."""
+    hidden[:, 2] *= 2.0
+    return hidden
+
+
 def test_moves_that_forget_what_depends_on_n_are_caught():
-    wrong = tampered("secret seen", prior_total=1.0)
-    assert sweeps_p_value(wrong, enumerated("secret seen"), size=4_000, sweeps=8) < ALPHA
+    wrong = tampered("secret urn", settings=without_the_size)
+    assert sweeps_p_value(wrong, enumerated("secret urn"), size=4_000, sweeps=8) < ALPHA
 
 
 def test_moves_that_carry_noisy_counts_too_far_are_caught():
-    wrong = tampered("hidden discrete laplace")
+    wrong = tampered("hidden discrete laplace", hidden=twice_as_far)
     assert sweeps_p_value(wrong, enumerated("hidden discrete laplace"), size=4_000, sweeps=8) < ALPHA
 
 

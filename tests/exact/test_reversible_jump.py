@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privurn._kernels.noisy_statistics import chain, noise, sweeps
+from privurn._kernels.noisy_statistics import chain, dirichlet, noise, sweeps
 from privurn._kernels.noisy_statistics.protocol import TABLE, log_noise
 from privurn.noisy_statistics.latent_chain import LatentChain
 from privurn.noisy_statistics.mean_models import BernoulliModel
@@ -272,4 +272,5 @@ def test_compiled_chain_against_the_exact_posterior(moves):
 
 
 def test_every_function_of_the_protocol_has_a_model():
+    assert dirichlet.Dirichlet in TABLE["update_linearised"]  # modules attach their models where they are imported
     assert all(TABLE.values())

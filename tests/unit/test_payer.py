@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
 
 import privurn
 from privurn.errors import BudgetExceeded, FormatError, LedgerError
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.ledger import Ledger
 from privurn.privacy.payer import ledgers_beside

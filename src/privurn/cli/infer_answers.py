@@ -173,9 +173,9 @@ def _number(each: str, text: str) -> float:
 
 def prior_of_regression(statistics: "NoisyStatistics", given: list[str] | None) -> "RegressionPrior":
     """The one that follows the bounds, or the unit one, with single numbers changed."""
-    from privurn.noisy_statistics.report import prior_from_bounds
+    from privurn.noisy_statistics.regression_model import RegressionModel
 
-    return _changed(prior_from_bounds(statistics), given)
+    return _changed(RegressionModel.from_statistics(statistics).prior, given)
 
 
 def prior_of_logistic(statistics: "NoisyStatistics", given: list[str] | None) -> "LogisticPrior":

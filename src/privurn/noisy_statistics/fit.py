@@ -1,7 +1,5 @@
 """Posteriors from released statistics: pick the model, run chains until they have mixed, say so if they have not."""
 
-import tempfile
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,20 +14,21 @@ from privurn.noisy_statistics.latent_chain import LatentChain, Moves
 from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
 from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
 from privurn.noisy_statistics.model import Model
-from privurn.noisy_statistics.observed import Observed
+from privurn.noisy_statistics.observed import Observed, released_numbers
 from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
 from privurn.noisy_statistics.size import SizePrior
-from privurn.samplers.run import Progress, Schedule, run_chains
+from privurn.samplers.run import NotMixed, Progress, Schedule, run_until_mixed, say_not_mixed
 
 if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics
+    from privurn.noisy_statistics.file import ReleasedStatistics
+
+    Released = NoisyStatistics | ReleasedStatistics
+
+__all__ = ["Fit", "NotMixed", "fit", "fit_dirichlet", "fit_logistic", "fit_mean", "fit_regression"]
 
 WARM_UP, FIRST_DRAWS, LONGEST = 2000, 2000, 256_000
 """Sweeps of each chain before the first draw; draws kept at first; where doubling them ends."""
-
-
-class NotMixed(UserWarning):
-    """Chains that did not mix: their summary cannot be trusted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,12 +42,12 @@ class Fit:
 
     @property
     def mixed(self) -> bool:
-        """Whether every number has R-hat at most 1.05 and at least 100 effective draws."""
+        """Whether `Draws.problems` found none: R-hat, effective draws of the bulk, the tails and the mean."""
         return not self.problems
 
     @property
     def length(self) -> int:
-        """Draws of each chain that were needed, or given."""
+        """Draws that were kept of each chain."""
         return self.draws.n_draws
 
     def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
@@ -80,68 +79,69 @@ def fit(
 ) -> Fit:
     """The posterior of a model's parameters and of n.
 
-    With `draws` left out the chains are continued, twice as long each time, until they have mixed, and for at most 256,000
-    draws each. Where they have not mixed a `NotMixed` warning says so.
+    With `draws` left out the chains go on until they have mixed: each time twice as many draws are made as were judged, at
+    most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed` warning says so.
     """
     if chains < 2:
         raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="chains=4")
     sampler = LatentChain(model=model, observed=observed, moves=moves)
-    length = draws or FIRST_DRAWS
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "chains.npz" if checkpoint is None else Path(checkpoint)
-        while True:
-            schedule = Schedule(chains=chains, warm_up=warm_up, draws=length, seed=seed)
-            found = run_chains(
-                sampler,
-                schedule=schedule,
-                checkpoint=file,
-                progress=progress,
-                threads=threads,
-                dims=model.dims,
-                coords=model.coords,
-                attributes={"model": model.name, "length": "chosen" if draws is None else "given"},
-            )
-            problems = found.problems()
-            if draws is not None or not problems or 2 * length > LONGEST:
-                break
-            length *= 2
-    if problems:
-        warnings.warn(f"the chains have NOT mixed after {length:,} draws each: " + " ".join(problems), NotMixed, stacklevel=2)
+    found, problems = run_until_mixed(
+        sampler,
+        schedule=Schedule(chains=chains, warm_up=warm_up, draws=FIRST_DRAWS if draws is None else draws, seed=seed),
+        longest=LONGEST if draws is None else draws,
+        checkpoint=checkpoint,
+        progress=progress,
+        threads=threads,
+        dims=model.dims,
+        coords=model.coords,
+        attributes={"model": model.name, "length": "chosen" if draws is None else "given"},
+    )
+    say_not_mixed(found, problems)
     return Fit(model=model, observed=observed, draws=found, problems=problems)
 
 
 def fit_regression(
-    statistics: "NoisyStatistics", *, prior: RegressionPrior | None = None, size_prior: SizePrior | None = None, **how: Any
+    statistics: "Released", *, prior: RegressionPrior | None = None, size_prior: SizePrior | None = None, **how: Any
 ) -> Fit:
-    """Linear regression (or a normal mean) from released moments; `how` is passed to `fit`."""
+    """Linear regression (or a normal mean) from released moments; the prior follows the public bounds where none is given.
+
+    `statistics`: what `release_statistics` or `read_statistics` returned, here and in the other fits; `how` is passed to `fit`.
+    """
+    statistics = released_numbers(statistics)
     model = RegressionModel.from_statistics(statistics, prior=prior)
     return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
 
 
 def fit_logistic(
-    statistics: "NoisyStatistics", *, prior: LogisticPrior | None = None, size_prior: SizePrior | None = None, **how: Any
+    statistics: "Released", *, prior: LogisticPrior | None = None, size_prior: SizePrior | None = None, **how: Any
 ) -> Fit:
     """Logistic regression from released sums by class; the prior follows the public bounds where none is given."""
+    statistics = released_numbers(statistics)
     model = LogisticModel.from_statistics(statistics, prior=prior)
     return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
 
 
 def fit_dirichlet(
-    statistics: "NoisyStatistics", *, shape: float = 1.0, rate: float = 0.1, size_prior: SizePrior | None = None, **how: Any
+    statistics: "Released", *, shape: float = 1.0, rate: float = 0.1, size_prior: SizePrior | None = None, **how: Any
 ) -> Fit:
     """Dirichlet compositions from released log sums; alpha_j ~ Gamma(shape, rate)."""
+    statistics = released_numbers(statistics)
     model = DirichletModel.from_statistics(statistics, shape=shape, rate=rate)
     return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
 
 
 def fit_mean(
-    statistics: "NoisyStatistics",
+    statistics: "Released",
     *,
     prior: tuple[float, float] | RegressionPrior | None = None,
     size_prior: SizePrior | None = None,
     **how: Any,
 ) -> Fit:
-    """A proportion, a rate or a normal mean. `prior`: the two numbers of a Beta or Gamma law, or a RegressionPrior."""
+    """A proportion, a rate or a normal mean. `prior`: the two numbers of a Beta or Gamma law, or a RegressionPrior.
+
+    Left out it is Beta(1, 1), Gamma(1, 0.1), or for a normal mean the one that follows the public bounds.
+    """
+    statistics = released_numbers(statistics)
     if statistics.model == "normal":
         if isinstance(prior, tuple):
             raise ModelError("the prior of a normal mean is a RegressionPrior.")

@@ -26,6 +26,9 @@ JUMPS, STEPS, BALANCES = 10, 10, 2
 
 MOST_RECORDS = 20_000_000
 
+CANDIDATES, TRIED_RECORDS = 64, 200
+"""Draws from the prior of which the one that fits best starts a chain, and records that are simulated to see how it fits."""
+
 RATES = ("acceptance_records", "acceptance_jumps", "acceptance_steps", "acceptance_balances")
 
 
@@ -78,14 +81,22 @@ class LatentChain:
         return digest.hexdigest()
 
     def start(self, rng: np.random.Generator) -> Arrays:
-        """Parameters from the prior, n as widely as it may be, records from the model."""
-        theta = np.ascontiguousarray(self.model.start(rng), np.float64)
+        """The best of a few draws of the parameters from the prior, n as widely as it may be, records from the model.
+
+        A single draw may lie where every record is clamped: nothing there says which way the released sum is.
+        """
+        from privurn._kernels.noisy_statistics.starts import update_fits
+
         n = self.observed.start_size(rng)
         if n > MOST_RECORDS:
             raise ModelError(
                 f"every record is a latent variable, and {n:,} are more than fit ({MOST_RECORDS:,}).",
                 hint="Use a contingency table, whose cost does not depend on n, or a prior of n that bounds it",
             )
+        candidates = np.array([self.model.start(rng) for _ in range(CANDIDATES)], np.float64)
+        fits = np.empty(len(candidates))
+        entry(update_fits, self.model)(self.model.record, self.noise(), candidates, n, TRIED_RECORDS, rng, fits)
+        theta = candidates[np.argmax(np.where(np.isnan(fits), -np.inf, fits))].copy()
         size = self.model.n_parameters + 1
         records = np.zeros((n + n // 4 + 16, len(self.model.record.columns)))
         records[:n] = self.model.simulate(theta, n=n, rng=rng)

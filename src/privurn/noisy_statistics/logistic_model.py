@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
-from privurn.noisy_statistics.report import COVARIATE_PRECISION
+from privurn.noisy_statistics.regression_model import COVARIATE_PRECISION, RegressionModel, RegressionPrior
 
 if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics

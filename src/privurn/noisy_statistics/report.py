@@ -1,4 +1,4 @@
-"""Results beside each other: a prior that follows public bounds, what taking sums for exact would say, synthetic records."""
+"""Results beside each other: what taking sums for exact would say, and synthetic records."""
 
 import csv
 import math
@@ -13,45 +13,11 @@ from privurn.errors import ModelError
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.regression_model import RegressionPrior
 from privurn.output_files import write_file
 from privurn.tables.spreadsheet_text import marked
 
 if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import Fit
-
-RESIDUAL_RATE, SLOPE_PRECISION, COVARIATE_PRECISION = 0.025, 0.01, 20.0
-"""On the scale where bounds are -1 and 1: nine tenths of the prior have a residual deviation of 0.08 to 2.5, and the deviation
-of a single covariate from 0.11 to 3.6."""
-
-
-def prior_from_bounds(statistics: NoisyStatistics) -> RegressionPrior:
-    """A weak prior for a regression or a normal mean that follows the public bounds, so that units do not matter.
-
-    On columns mapped to [-1, 1], with d covariates: tau ~ Gamma(1/2, rate 0.0125), coefficients given tau N(0, 100/tau),
-    covariate means N(0, 1), covariate precision Wishart(d, 20/d); then carried over to the scale of the data.
-    """
-    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
-
-    mechanism = statistics.mechanism
-    if not isinstance(mechanism, RegressionStatistic):
-        raise ModelError(f"these are statistics of the model {statistics.model}, not regression.")
-    lower, upper = np.array(mechanism.lower), np.array(mechanism.upper)
-    centre, half = (lower + upper) / 2.0, (upper - lower) / 2.0
-    turn = np.diag(np.append(1.0, 1.0 / half[:-1]))  # coefficients of mapped covariates to those of the data
-    turn[0, 1:] = -centre[:-1] / half[:-1]
-    back = np.linalg.inv(turn)
-    covariates = len(half) - 1
-    return RegressionPrior(
-        coefficient_mean=np.append(centre[-1], np.zeros(covariates)),
-        coefficient_precision=SLOPE_PRECISION * (back.T @ back),
-        precision_shape=1.0,
-        precision_rate=RESIDUAL_RATE * half[-1] ** 2,
-        covariate_mean=centre[:-1],
-        covariate_mean_variance=np.diag(half[:-1] ** 2),
-        wishart_degrees=float(max(covariates, 1)),
-        wishart_scale=np.diag(COVARIATE_PRECISION / max(covariates, 1) / half[:-1] ** 2),
-    )
 
 
 def plug_in(statistics: NoisyStatistics, *, level: float = 0.95) -> tuple[Summary, ...]:
@@ -187,6 +153,7 @@ def _row(name: str, value: float, deviation: float, low: float, high: float, lev
         level=level,
         effective_draws=nothing,
         tail_effective_draws=nothing,
+        mean_effective_draws=nothing,
         r_hat=None,
         standard_error=nothing,
     )

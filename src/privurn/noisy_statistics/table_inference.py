@@ -9,8 +9,6 @@ given the counts. A sweep costs the same for any n and any noise.
 
 import hashlib
 import math
-import tempfile
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +21,13 @@ from privurn.draws import Draws
 from privurn.errors import ModelError
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.noisy_statistics.observed import released_numbers
 from privurn.noisy_statistics.size import SizePrior
-from privurn.samplers.run import Arrays, Progress, Schedule, run_chains
+from privurn.samplers.run import Arrays, Progress, Schedule, run_until_mixed, say_not_mixed
 
 if TYPE_CHECKING:
     from privurn._kernels.noisy_statistics.count_tables import Table
+    from privurn.noisy_statistics.file import ReleasedStatistics
 
 REACH = 12.0
 """The longest window covers this many deviations of the noise."""
@@ -142,7 +142,7 @@ def _whole_shares(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]
 
 
 def infer_table(
-    statistics: NoisyStatistics,
+    statistics: "NoisyStatistics | ReleasedStatistics",
     *,
     prior: float | NDArray[np.float64] = 1.0,
     size_prior: SizePrior | None = None,
@@ -157,13 +157,13 @@ def infer_table(
     Parameters
     ----------
     statistics
-        What `TableStatistic` released (`read_statistics(...).statistics`).
+        What `release_statistics` with a `TableStatistic`, or `read_statistics`, returned.
     prior
         Dirichlet prior of the cell probabilities: one number for all cells, or one for each.
     size_prior
         Prior of n where n is secret; flat where left out. Ignored where n is public.
     schedule
-        How long to run. Left out: four chains of 1000 draws, continued twice as long until they have mixed, up to 64,000.
+        How long to run. Left out: four chains of 1000 draws; where they have not mixed twice as many new ones, up to 64,000.
     seed
         Of the chains, where there is no schedule.
     threads, checkpoint, progress
@@ -186,13 +186,12 @@ def infer_table(
     >>> bool(draws["n"].mean() > 120), draws.problems()
     (True, ())
     """
+    statistics = released_numbers(statistics)
     mechanism = statistics.mechanism
     if not isinstance(mechanism, TableStatistic):
         raise ModelError(
             f"these are statistics for the model {statistics.model!r}, not a table.", hint=f"privurn infer {statistics.model}"
         )
-    from privurn.noisy_statistics.fit import NotMixed
-
     cells = len(statistics.values)
     sampler = TableSampler(
         statistics=statistics,
@@ -205,32 +204,25 @@ def infer_table(
             f"so many draws of {cells:,} cells do not fit into memory.",
             hint="schedule=Schedule(draws=100, thin=10), or fewer cells",
         )
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "chains.npz" if checkpoint is None else Path(checkpoint)
-        while True:
-            draws = run_chains(
-                sampler,
-                schedule=asked,
-                threads=threads,
-                checkpoint=file if schedule is None or checkpoint is not None else None,
-                progress=progress,
-                dims={"p": ("cell",), "counts": ("cell",)},
-                coords={"cell": list(mechanism.names)},
-                attributes={
-                    "model": "table",
-                    "neighbouring": statistics.neighbouring,
-                    "size_prior": sampler.size_prior.to_json(),
-                    "length": "chosen" if schedule is None else "given",
-                },
-            )
-            problems = judged(draws).problems()
-            if schedule is not None or not problems or 2 * asked.draws > min(LONGEST, MOST_NUMBERS // (cells * asked.chains)):
-                break
-            asked = replace(asked, draws=2 * asked.draws)
-    if problems:
-        warnings.warn(
-            f"the chains have NOT mixed after {asked.draws:,} draws each: {' '.join(problems[:3])}", NotMixed, stacklevel=2
-        )
+    longest = min(LONGEST, MOST_NUMBERS // (cells * asked.chains)) if schedule is None else asked.draws
+    draws, problems = run_until_mixed(
+        sampler,
+        schedule=asked,
+        longest=longest,
+        judged=lambda drawn: judged(drawn).problems(),
+        threads=threads,
+        checkpoint=checkpoint,
+        progress=progress,
+        dims={"p": ("cell",), "counts": ("cell",)},
+        coords={"cell": list(mechanism.names)},
+        attributes={
+            "model": "table",
+            "neighbouring": statistics.neighbouring,
+            "size_prior": sampler.size_prior.to_json(),
+            "length": "chosen" if schedule is None else "given",
+        },
+    )
+    say_not_mixed(draws, problems)
     ratio = log_odds_ratio(draws["p"], mechanism)
     return draws if ratio is None else replace(draws, variables={**draws.variables, "log_odds_ratio": ratio})
 

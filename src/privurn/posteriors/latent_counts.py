@@ -239,7 +239,6 @@ class LatentCounts:
                 window=self.window,
                 reach_seen=1.0 + min((each.scale for each in self._seen), default=1e15),
                 reach_hidden=1.0 + min((each.scale for each in self._hidden), default=1e15),
-                prior_total=float(self.prior.sum()),
                 largest_n=-1 if self.n is not None else self.largest_n,
                 worth_total=float(worth.sum()),
             ),

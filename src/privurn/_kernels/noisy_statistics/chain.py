@@ -57,24 +57,22 @@ def _update_moments(point, numbers, mean, covariance, factor):
 
 
 @register_jitable
-def _blocked(numbers, tuning, n):
-    """Largest jump now: adapted, and no longer than makes the jumps as dear as a sweep."""
-    if tuning.block > 0:
-        return tuning.block
-    return max(1, min(int(math.exp(numbers[2])), 1 + 2 * n // tuning.jumps))
-
-
-@register_jitable
 def update_jumps(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng):
-    """All jumps of a sweep; returns records, n and how many were accepted."""
+    """All jumps of a sweep; returns records, n and how many were accepted.
+
+    The largest jump must not follow n: k records more from n and k fewer from n + k have to be as likely. While warming it is
+    adapted, and shrinks where the jumps are dearer than the sweep; then it stays.
+    """
     moved = 0
     for _ in range(tuning.jumps):
         before = n
-        records, n = jumped(model, noise, size, theta, records, n, total, _blocked(numbers, tuning, n), rng)
+        block = tuning.block if tuning.block > 0 else int(math.exp(numbers[2]))
+        records, n = jumped(model, noise, size, theta, records, n, total, block, rng)
         moved += n != before
         if warming and tuning.block == 0:
             gain = 1.0 / (1.0 + numbers[1]) ** 0.6
-            numbers[2] = min(20.0, max(0.0, numbers[2] + gain * ((1.0 if n != before else 0.0) - JUMP_ACCEPTANCE)))
+            longer = n != before and block <= 1 + 2 * n // tuning.jumps
+            numbers[2] = min(20.0, max(0.0, numbers[2] + gain * ((1.0 if longer else 0.0) - JUMP_ACCEPTANCE)))
     return records, n, moved
 
 

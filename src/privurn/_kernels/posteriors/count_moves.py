@@ -24,12 +24,13 @@ WIDE = 3.0
 
 
 class Limits(NamedTuple):
-    """Numbers that moves need: where fresh draws end, how far noise reaches (in records), G, the bound of n (or -1), worth."""
+    """Numbers that moves need and no prior changes: where fresh draws end, how far noise reaches (in records), the bound of n
+    (or -1), worth.
+    """
 
     window: int
     reach_seen: float
     reach_hidden: float
-    prior_total: float
     largest_n: int
     worth_total: float
 
@@ -68,15 +69,15 @@ def update_pair(i, j, carried, limits, worth, rng, prior, settings, factors, hid
 
 
 @compiled
-def update_cell(i, n, carried, limits, worth, rng, prior, settings, factors, hidden, counts, noisy, kept, sums):
-    """New count of cell i where n is secret; returns the new n."""
+def update_cell(i, n, carried, limits, prior_total, worth, rng, prior, settings, factors, hidden, counts, noisy, kept, sums):
+    """New count of cell i where n is secret, G = `prior_total`; returns the new n."""
     x = counts[i]
     others = n - x
     most = limits.largest_n - others
     reach = limits.reach_seen if carried else min(limits.reach_seen, limits.reach_hidden)
     deviation = 2.0 + others * math.sqrt(worth[i]) / (limits.worth_total - worth[i] + 1.0)
     width = 1 + int(min(WIDE * min(deviation, reach), float(most)))
-    line = Growth(i, others, carried, limits.prior_total)
+    line = Growth(i, others, carried, prior_total)
     y = next_point(line, x, 0, most, width, limits.window, rng, prior, settings, factors, hidden, counts, noisy, kept, sums)
     if carried:
         update_moved(noisy, sums, hidden, i, y - x)
@@ -155,15 +156,17 @@ def update_resized(proposed, counts, prior, largest_n, log_r, growing, rng):
 
 
 @compiled
-def update_size(n, proposed, proposed_noisy, limits, rng, prior, settings, factors, hidden, counts, noisy, kept, sums):
+def update_size(
+    n, proposed, proposed_noisy, limits, prior_total, rng, prior, settings, factors, hidden, counts, noisy, kept, sums
+):
     """Grow or shrink all cells together, the noise held fixed; returns the new n and 1 where it was accepted."""
     log_r = -math.exp(LARGEST_RESIZE - RESIZE_RANGE * rng.random() ** 2)
     growing = rng.random() < 0.5
     size = update_resized(proposed, counts, prior, limits.largest_n, log_r, growing, rng)
     if size < 0:
         return n, 0.0
-    change = size_log(size, limits.prior_total, settings) - size_log(n, limits.prior_total, settings)
-    change += -limits.prior_total * log_r if growing else limits.prior_total * log_r
+    change = size_log(size, prior_total, settings) - size_log(n, prior_total, settings)
+    change += -prior_total * log_r if growing else prior_total * log_r
     for i in range(counts.shape[0]):
         if proposed[i] != counts[i]:
             change += released_log(i, proposed[i], settings, factors) - released_log(i, counts[i], settings, factors)

@@ -72,6 +72,7 @@ def update_counts(counts, noisy, kept, draws, model, thin, rng):
             sums[h, 0] += max(noisy[h, i], 0)
             sums[h, 1] += kept[h, i]
     n = counts.sum()
+    prior_total = prior.sum()  # of the prior in use, which may be drawn anew between calls
     order = np.zeros(k, np.int64)
     proposed = np.zeros(k, np.int64)
     proposed_noisy = np.zeros((releases, k), np.int64)
@@ -93,12 +94,39 @@ def update_counts(counts, noisy, kept, draws, model, thin, rng):
             if limits.largest_n >= 0:
                 for i in range(k):
                     n = update_cell(
-                        i, n, still == 0, limits, worth, rng, prior, settings, factors, hidden, counts, noisy, kept, sums
+                        i,
+                        n,
+                        still == 0,
+                        limits,
+                        prior_total,
+                        worth,
+                        rng,
+                        prior,
+                        settings,
+                        factors,
+                        hidden,
+                        counts,
+                        noisy,
+                        kept,
+                        sums,
                     )
         if limits.largest_n >= 0:
             for _ in range(RESIZES):
                 n, accepted = update_size(
-                    n, proposed, proposed_noisy, limits, rng, prior, settings, factors, hidden, counts, noisy, kept, sums
+                    n,
+                    proposed,
+                    proposed_noisy,
+                    limits,
+                    prior_total,
+                    rng,
+                    prior,
+                    settings,
+                    factors,
+                    hidden,
+                    counts,
+                    noisy,
+                    kept,
+                    sums,
                 )
                 resized += accepted
         if sweep % thin == 0:
