@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.draws import Draws
+from privurn.draws import NotMixed as NotMixed  # noqa: PLC0414 (known by this name too)
 from privurn.errors import ModelError
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
 from privurn.noisy_statistics.latent_chain import LatentChain, Moves
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 WARM_UP, FIRST_DRAWS, LONGEST = 2000, 2000, 256_000
 """Sweeps of each chain before the first draw; draws kept at first; where doubling them ends."""
-
-
-class NotMixed(UserWarning):
-    """Chains that did not mix: their summary cannot be trusted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

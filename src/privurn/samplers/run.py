@@ -10,7 +10,7 @@ import secrets
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -194,10 +194,26 @@ def _advance(sampler: Sampler, chain: _Chain, sweeps: int, thin: int, warming: b
     return _Chain(rng, state, (*chain.kept, kept), (*chain.diagnostics, diagnostics))
 
 
+def concatenated(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Pieces one after the other; where draws of one are longer than those of another, the shorter end in zeros."""
+    longest = tuple(max(sizes) for sizes in zip(*(each.shape[1:] for each in pieces), strict=True))
+    if all(each.shape[1:] == longest for each in pieces):
+        return np.concatenate(pieces)
+    whole = np.zeros((sum(map(len, pieces)), *longest), pieces[0].dtype)
+    first = 0
+    for each in pieces:
+        whole[(slice(first, first + len(each)), *(slice(size) for size in each.shape[1:]))] = each
+        first += len(each)
+    return whole
+
+
 def _joined(chains: list[tuple[Arrays, ...]]) -> Arrays:
     """Pieces one after the other, chains on the first axis."""
-    names = list(chains[0][0])
-    return {name: np.stack([np.concatenate([piece[name] for piece in pieces]) for pieces in chains]) for name in names}
+    found = {}
+    for name in chains[0][0]:
+        whole = concatenated([piece[name] for pieces in chains for piece in pieces])
+        found[name] = whole.reshape(len(chains), len(whole) // len(chains), *whole.shape[1:])
+    return found
 
 
 def _figures(sampler: Sampler, chains: tuple[_Chain, ...]) -> dict[str, float]:
@@ -220,7 +236,7 @@ def _save(file: Path, sampler: Sampler, schedule: Schedule, run: _Run) -> None:
         arrays |= {f"{i}/state/{name}": values for name, values in chain.state.items()}
         if chain.kept:
             for kind, pieces in (("kept", chain.kept), ("diagnostics", chain.diagnostics)):
-                arrays |= {f"{i}/{kind}/{name}": np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+                arrays |= {f"{i}/{kind}/{name}": concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
     header = {
         "fingerprint": sampler.fingerprint(),
         "schedule": asdict(schedule) | {"seed": run.seed},
