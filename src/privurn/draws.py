@@ -26,6 +26,10 @@ OUTLYING_ESS = 1000.0
 SUFFIX = ".nc"
 
 
+class NotMixed(UserWarning):
+    """Chains that did not mix: their summary cannot be trusted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them.
@@ -58,7 +62,8 @@ class Draws:
 
     `markov` = False says that the draws are independent: they need no diagnostics, and each of them counts in full.
     `dims` and `coords` name the axes after the first two; `sample_stats` are diagnostics with the same first two axes;
-    `attributes` is plain data that says how the draws were made.
+    `attributes` is plain data that says how the draws were made. `labels` is what summaries call a variable whose name alone
+    does not say what it is.
 
     >>> rng = np.random.default_rng(1)
     >>> draws = Draws(variables={"mean": rng.normal(5, 2, size=(4, 1000))}, markov=False)
@@ -72,6 +77,7 @@ class Draws:
     coords: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
     sample_stats: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         every = [*self.variables.values(), *self.sample_stats.values()]
@@ -122,7 +128,7 @@ class Draws:
 
     def _label(self, name: str, index: tuple[int, ...]) -> str:
         if not index:
-            return name
+            return self.labels.get(name, name)
         axes = self.dims.get(name, ())
         places = [
             str(self.coords[axes[i]][k]) if i < len(axes) and axes[i] in self.coords else str(k) for i, k in enumerate(index)
@@ -180,6 +186,8 @@ class Draws:
         dims = {name: list(axes) for name, axes in self.dims.items()}
         tree = from_dict(groups, dims=dims, coords={name: list(values) for name, values in self.coords.items()})
         tree["posterior"].attrs |= self._attributes()
+        for name, label in self.labels.items():
+            tree["posterior"][name].attrs["long_name"] = label
         return tree
 
     def _attributes(self) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def states_after(sampler, states, chosen, rng, *, sweeps):
     """States of chains that start at the chosen ones."""
     index = {state: i for i, state in enumerate(states)}
     n, empty = sampler.observed.n, np.empty(0)
-    keep = (np.empty(0, np.int64), empty, np.empty((0, 1)), np.empty((0, 1, 1)))
-    keep = (*keep, np.empty((0, n), np.int64), np.empty((0, n, 1), np.int64), empty, empty)
+    keep = (np.empty(0, np.int64), empty, empty, np.empty((0, 1)))
+    keep = (*keep, np.empty((0, n), np.int64), np.empty((0, n, 1), np.int64), empty, empty, np.empty((0, 3)))
     found = np.empty(len(chosen), int)
     for t, i in enumerate(chosen):
         c, atoms, y = states[i]

@@ -72,11 +72,12 @@ def run(sampler, mixing, *, draws=2500, seed=5):
     keep = (
         np.empty(draws, np.int64),
         np.empty(draws),
+        none,
         none[:, None],
-        none[:, None, None],
         labels,
         none[:, None],
         *np.empty((2, draws)),
+        np.empty((0, 3)),
     )
     first, rng, sweeps = (CHANNEL, KERNEL, record, Z, c, y), np.random.default_rng(seed), draws * THIN
     if sampler == "neal2":

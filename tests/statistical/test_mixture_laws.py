@@ -148,8 +148,8 @@ def statistics_of(state, z, m):
 def keep_nothing(model):
     kernel, empty = model.kernel, np.empty(0)
     latent = np.empty((0, N, kernel.columns()), np.int64) if kernel.categorical else np.empty((0, N))
-    shape = (0, 1, len(kernel.parameter_names))
-    return (np.empty(0, np.int64), empty, np.empty((0, 1)), np.empty(shape), np.empty((0, N), np.int64), latent, empty, empty)
+    measures = empty, np.empty((0, len(kernel.parameter_names)))
+    return (np.empty(0, np.int64), empty, *measures, np.empty((0, N), np.int64), latent, empty, empty, np.empty((0, 3)))
 
 
 def joint_p_values(make, model, *, sweeps, seed):

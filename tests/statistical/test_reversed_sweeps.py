@@ -35,8 +35,8 @@ MIXINGS = {
     "discount": ("PitmanYor", {"discount": 0.3, "strength": 0.3}),
     "finite": ("FiniteDirichlet", {"components": 3, "strength": 1.2}),
 }
-KEEP = (np.empty(0, np.int64), np.empty(0), np.empty((0, 1)), np.empty((0, 1, 1)), np.empty((0, N), np.int64))
-KEEP = (*KEEP, np.empty((0, N, 1), np.int64), np.empty(0), np.empty(0))
+KEEP = (np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 1)), np.empty((0, N), np.int64))
+KEEP = (*KEEP, np.empty((0, N, 1), np.int64), np.empty(0), np.empty(0), np.empty((0, 3)))
 HEAVY, CUTS, PLACES = np.array([0.5, 0.3, 0.1]), np.array([0.2, 0.05]), (0, 1, 0)
 """A measure with three atoms and two slices: the first record can be at two of the atoms, the second at all."""
 

@@ -1,6 +1,7 @@
 """`privurn infer mixture`: density and clusters of the confidential population from records that were privatised one by one."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,7 +102,7 @@ def mixture(
     total-gaussian kernel is the conjugate one for the Gaussian channel (another prior), which neal2 and neal3 need.
     """
     from privurn.mixtures.reading import default_model, read_privatised
-    from privurn.mixtures.results import informativeness, population
+    from privurn.mixtures.results import informativeness, population, with_population
 
     check_common(level, output)
     if checkpoint is not None:
@@ -125,10 +126,11 @@ def mixture(
     _check_against(given, model, asked)
     if not given.private:
         note("warning: this release was made with seeded randomness: it is not private.")
-    with sweeps_bar("Sweeps", quiet=json) as progress:
-        found = _fit(given, model, sampler, asked, checkpoint, progress)
+    with warnings.catch_warnings(), sweeps_bar("Sweeps", quiet=json) as progress:
+        warnings.simplefilter("ignore", UserWarning)  # said below
+        found = with_population(_fit(given, model, sampler, asked, checkpoint, progress), labels=given.labels or None)
     figures, learned = population(found, labels=given.labels or None), informativeness(found)
-    problems = (*figures.problems(), *learned.problems())
+    problems = (*figures.problems(), *found.cut_problems(), *learned.problems())
     for problem in problems:
         note(f"warning: {problem}")
     answer = Answer(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import print_table, print_text
-from privurn.cli.inferring import cells_of, diagnostics_of, write_files
+from privurn.cli.inferring import cells_of, diagnostics_of, short, write_files
 
 if TYPE_CHECKING:
     from privurn.draws import Draws
@@ -123,6 +123,7 @@ def as_json(answer: Answer, asked: Asked) -> dict[str, Any]:
         "draws": found.draws.n_draws,
         "seed": stated["seed"],
         "acceptance": _acceptance(answer),
+        "mass_not_kept": stated["mass_not_kept"],
         "variables": [each.to_json() for each in answer.figures.summary(level=asked.level)],
         "informativeness": {"distance": learned.distance, "spread": learned.spread, "informative": learned.informative},
         "problems": list(answer.problems),
@@ -140,6 +141,8 @@ def as_json(answer: Answer, asked: Asked) -> dict[str, Any]:
 
 def print_answer(answer: Answer, asked: Asked) -> None:
     """A table, and a few lines."""
+    from privurn.mixtures.results import bounds_of
+
     given, draws = answer.given, answer.found.draws
     stated, summaries = draws.attributes, answer.figures.summary(level=asked.level)
     rows = [cells_of(each) + diagnostics_of(each) for each in summaries[:MOST_ROWS]]
@@ -152,6 +155,11 @@ def print_answer(answer: Answer, asked: Asked) -> None:
         f"{stated['sampler']}: {draws.n_chains} chains of {draws.n_draws:,} draws after {stated['warm_up']:,} sweeps; "
         f"accepted: {_acceptance(answer):.0%}"
     )
+    if "mean" in answer.figures:
+        lower, upper = bounds_of(answer.found)
+        print_text(f"Within bounds: of the population between {short(lower)} and {short(upper)}, whose share is scaled to 1.")
+    atoms, beyond = draws["weights"].shape[-1], stated["mass_not_kept"]
+    print_text(f"Mixing measures: up to {atoms:,} atoms a draw; at most {beyond:.1e} of the mass was not drawn atom by atom.")
     learned = answer.learned
     print_text(f"Against the prior: Hellinger distance {learned.distance:.2f}; drawn densities {learned.spread:.0%} as wide.")
     if answer.clusters is not None:

@@ -289,6 +289,11 @@ def fit_global_mixture(
         What is kept of every draw besides numbers: bounds memory.
     checkpoint
         File that makes an interrupted run continue bit by bit.
+
+    Warns
+    -----
+    NotMixed
+        Where mean and median of the population (or the shares of categories) have not mixed.
     """
     if not isinstance(model, GlobalMixtureModel):
         raise ModelError(

@@ -1,7 +1,8 @@
 """From released values to the posterior of the confidential population: the main call, and what it gives."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.channels import GaussianChannel, LaplaceChannel
-from privurn.draws import Draws, check_level
+from privurn.draws import Draws, NotMixed, check_level
 from privurn.errors import ModelError
 from privurn.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.mixtures.mixings import DirichletProcess
 from privurn.mixtures.model import Mixture, MixtureModel
 from privurn.mixtures.prior import grid_points, measure_densities
-from privurn.mixtures.samplers import Keep, MixtureSampler, Neal5, SliceSampler
+from privurn.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.samplers.run import Progress, Schedule, run_chains
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 NARROW, FEW = 25.0, 5000
 """From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured, and
 on other data the best sampler gave at most 1.7 times as much (`benchmarks.mixture_samplers`)."""
+
+ASKED = ("mean", "q0.5")
+"""Figures of numbers that must have mixed."""
+
+MOST_SHARES = 50
+"""Shares of categories that must have mixed: so many of the largest."""
+
+LITTLE_MASS = 1e-4
+"""Mass that may lie on too few atoms."""
 
 SAMPLERS: Mapping[str, type[MixtureSampler]] = {
     "neal5": Neal5,
@@ -55,6 +65,31 @@ class MixturePosterior:
     model: Mixture
     draws: Draws
 
+    def problems(self) -> tuple[str, ...]:
+        """Why mean and median, or the largest shares, should not be trusted, one sentence each; nothing where all is well."""
+        return (*self.mixing_problems(), *self.cut_problems())
+
+    def mixing_problems(self) -> tuple[str, ...]:
+        """Which of what people ask has not mixed; of the number of clusters only where nothing else was kept."""
+        asked = [name for name in ASKED if name in self.draws]
+        if "share" not in self.draws:
+            return self.draws.problems(asked or ["n_clusters"])
+        share = self.draws["share"]
+        largest = np.sort(np.argsort(-share.mean(axis=(0, 1)), kind="stable")[:MOST_SHARES])
+        coords = {"category": [self.draws.coords["category"][i] for i in largest]}
+        shown = Draws(variables={"share": share[..., largest]}, markov=True, dims={"share": ("category",)}, coords=coords)
+        return shown.problems()
+
+    def cut_problems(self) -> tuple[str, ...]:
+        """Whether so few atoms were kept that bands and deviations are too wide."""
+        lumped = float(self.draws.sample_stats["mass_lumped"].max()) if "mass_lumped" in self.draws.sample_stats else 0.0
+        if lumped <= LITTLE_MASS:
+            return ()
+        return (
+            f"too few atoms were kept: up to {lumped:.2g} of a draw's mass lies on fewer atoms than its law has, so that "
+            f"deviations, quantiles and bands are too wide; keep more, Keep(atoms={MOST_KEPT}).",
+        )
+
     @property
     def n_clusters(self) -> NDArray[np.int64]:
         """Number of clusters, (chain, draw)."""
@@ -68,7 +103,7 @@ class MixturePosterior:
         if kernel.categorical:
             raise ModelError("a density on a grid is for kernels on numbers.")
         if "atoms" not in self.draws:
-            raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=32), or the density_grid that was asked for")
+            raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=4096), or the density_grid that was asked for")
         return measure_densities(kernel, self.draws.flat("weights"), self.draws.flat("atoms"), points)
 
     def density(self, grid: ArrayLike, *, level: float = 0.95) -> DensityEstimate:
@@ -165,6 +200,11 @@ def fit_mixture(
         What is kept of every draw besides numbers: bounds memory.
     checkpoint
         File that makes an interrupted run continue bit by bit.
+
+    Warns
+    -----
+    NotMixed
+        Where mean and median of the population (or the shares of categories) have not mixed.
     """
     if not isinstance(model, MixtureModel):
         raise ModelError(
@@ -196,8 +236,19 @@ def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: 
 
 def run_sampler(sampler: MixtureSampler, *, stated: Mapping[str, Any] | None = None, **how: Any) -> MixturePosterior:
     """Chains of a sampler as the posterior of its model; `how` goes to `run_chains`, `stated` to the draws' attributes."""
+    from privurn.mixtures.results import with_population
+
     model = sampler.model
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
     stated = {**(stated or {}), **attributes}
     found = run_chains(sampler, **how, dims=sampler.dims(), coords=sampler.coords(), attributes=stated)
-    return MixturePosterior(model=model, draws=found)
+    if "mass_not_kept" in found.sample_stats:
+        largest = float(found.sample_stats["mass_not_kept"].max())
+        found = replace(found, attributes={**found.attributes, "mass_not_kept": largest})
+    posterior = with_population(MixturePosterior(model=model, draws=found))
+    if unmixed := posterior.mixing_problems():
+        words = f"the chains have NOT mixed after {found.n_draws:,} draws each: {' '.join(unmixed[:3])}"
+        warnings.warn(words, NotMixed, stacklevel=3)
+    for problem in posterior.cut_problems():
+        warnings.warn(problem, stacklevel=3)
+    return posterior

@@ -11,9 +11,8 @@ from privurn.mixtures.mixings import GammaPrior
 Floats = NDArray[np.float64]
 
 PRIOR_ATOMS = 20_000
-MOST_STICKS = 256
-LEAST_STICK = 1e-3
-"""Mixing measures are cut where less than this is left, or after so many pieces."""
+MOST_ATOMS = 10_000
+"""Atoms of a measure drawn from the prior."""
 
 
 def grid_points(grid: ArrayLike, *, least: int = 1) -> Floats:
@@ -42,30 +41,30 @@ def base_atoms(kernel: Any, atoms: int, *, seed: int = 0) -> Floats:
 
 
 def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Floats]:
-    """Mixing measures from the prior by breaking sticks: weights (draws, atoms), parameters (draws, atoms, parameter)."""
-    from privurn._kernels.mixtures.mixings import stick
+    """Mixing measures from the prior: weights (draws, atoms), parameters (draws, atoms, parameter).
 
-    rng, mixing = np.random.default_rng([seed, 1]), model.mixing.record()
+    Sticks, and the rest as kept draws of the posterior have it (_kernels/mixtures/measures.py).
+    """
+    from privurn._kernels.mixtures.dispatch import entry
+    from privurn._kernels.mixtures.measures import update_measures
+
+    rng, kernel, mixing = np.random.default_rng([seed, 1]), model.kernel.record(), model.mixing.record()
     strength = model.mixing.strength
-    weights = np.zeros((draws, MOST_STICKS))
-    for each in weights:
-        s = rng.gamma(strength.shape) / strength.rate if isinstance(strength, GammaPrior) else float(strength)
-        rest = 1.0
-        for piece in range(MOST_STICKS):
-            share = 1.0 if rest < LEAST_STICK or piece == MOST_STICKS - 1 else stick(mixing, s, 0, piece + 1, rng)
-            each[piece] = rest * share
-            rest -= each[piece]
-            if share == 1.0:
-                break
-    used = int(np.count_nonzero(weights, axis=1).max())
-    parameters = base_atoms(model.kernel, draws * used, seed=seed + 1)
-    return weights[:, :used].copy(), parameters.reshape(draws, used, -1)
+    if isinstance(strength, GammaPrior):
+        strengths = np.maximum(rng.gamma(strength.shape, size=draws) / strength.rate, 1e-300)
+    else:
+        strengths = np.full(draws, float(strength))
+    weights = np.zeros((draws, MOST_ATOMS))
+    parameters = np.zeros((draws, MOST_ATOMS, len(model.kernel.parameter_names)))
+    run = entry(update_measures, kernel, mixing)
+    used = run(kernel, mixing, strengths, model.kernel.width, weights, parameters, rng)
+    return weights[:, :used].copy(), parameters[:, :used].copy()
 
 
 def measure_densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:
     """Density of each mixing measure at each point: (measures, points)."""
-    from privurn._kernels.mixtures.clusters import update_densities
     from privurn._kernels.mixtures.dispatch import entry
+    from privurn._kernels.mixtures.measures import update_densities
 
     out, record = np.empty((len(weights), len(points))), kernel.record()
     weights, atoms = np.ascontiguousarray(weights), np.ascontiguousarray(atoms)

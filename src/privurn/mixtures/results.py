@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,10 +75,14 @@ class Informativeness:
         )
 
 
+def _bounds(posterior: MixturePosterior) -> tuple[float, float] | None:
+    channel: Any = posterior.model.channel
+    return getattr(channel, "bounds", None) or getattr(getattr(channel, "statistic", None), "bounds", None)
+
+
 def bounds_of(posterior: MixturePosterior) -> tuple[float, float]:
     """Public bounds of the confidential values."""
-    channel: Any = posterior.model.channel
-    stated = getattr(channel, "bounds", None) or getattr(getattr(channel, "statistic", None), "bounds", None)
+    stated = _bounds(posterior)
     if stated is None or posterior.model.kernel.categorical:
         raise ModelError("this channel has no bounds to lay a grid on.", hint="Give the grid, np.linspace(lower, upper, 200)")
     return float(stated[0]), float(stated[1])
@@ -94,52 +98,72 @@ def population(posterior: MixturePosterior, *, levels: Sequence[float] = LEVELS,
     """Draws of the number of clusters, of a random strength, and of figures of the confidential population.
 
     For numbers: mean, deviation and quantiles of the drawn density between the public bounds, scaled to mass 1 there (the model
-    itself may reach beyond them). For categories: the share of each, named by `labels`.
+    itself may reach beyond them): what they are of a value given that it lies within the bounds, and summaries say so. For
+    categories: the share of each, named by `labels`.
     """
     draws = posterior.draws
     found: dict[str, NDArray[Any]] = {"n_clusters": draws["n_clusters"]}
     if isinstance(getattr(posterior.model.mixing, "strength", None), GammaPrior):
         found["strength"] = draws["strength"]
-    shape = draws["n_clusters"].shape
+    given: dict[str, Any] = {"markov": draws.markov, "attributes": draws.attributes}
     if posterior.model.kernel.categorical:
-        found["share"] = column_shares(posterior).reshape(*shape, -1)
+        share = draws["share"] if "share" in draws else column_shares(posterior).reshape(*found["n_clusters"].shape, -1)
         kernel: Any = posterior.model.kernel
-        names = labels or (range(found["share"].shape[-1]) if hasattr(kernel, "f") else kernel.parameter_names)
-        if len(names) != found["share"].shape[-1]:
+        names = labels or (range(share.shape[-1]) if hasattr(kernel, "f") else kernel.parameter_names)
+        if len(names) != share.shape[-1]:
             raise ModelError("there must be one label for each category.")
-        return Draws(
-            variables=found,
-            markov=draws.markov,
-            dims={"share": ("category",)},
-            coords={"category": [str(name) for name in names]},
-            attributes=draws.attributes,
-        )
+        coords = {"category": [str(name) for name in names]}
+        return Draws(variables=found | {"share": share}, dims={"share": ("category",)}, coords=coords, **given)
     listed = isinstance(levels, Iterable) and not isinstance(levels, str)
     if not listed or any(not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0) for level in levels):
         raise ModelError("quantiles have levels between 0 and 1.", hint="For example levels=[0.5]")
-    grid = default_grid(posterior)
+    figures = {name: draws[name] for name in ("mean", "deviation", *map(_quantile, levels)) if name in draws}
+    if len(figures) < 2 + len(levels) or not set(levels) <= set(LEVELS):
+        figures = _figures(posterior, levels)
+    return Draws(variables=found | figures, labels={name: f"{name}[within bounds]" for name in figures}, **given)
+
+
+def _quantile(level: float) -> str:
+    return f"q{level:g}"
+
+
+def _figures(posterior: MixturePosterior, levels: Sequence[float]) -> dict[str, Floats]:
+    """Mean, deviation and quantiles of every drawn density, between the bounds."""
+    shape, grid = posterior.draws["n_clusters"].shape, default_grid(posterior)
     drawn = posterior.densities(grid)
     total = drawn.sum(axis=1, keepdims=True)
     # A draw whose whole mass lies beyond the bounds counts as even between them
     masses = np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
     mean = masses @ grid
-    found["mean"] = mean.reshape(shape)
-    found["deviation"] = np.sqrt(np.maximum(masses @ grid**2 - mean**2, 0.0)).reshape(shape)
-    lower, upper = bounds_of(posterior)
-    ends = np.linspace(lower, upper, len(grid) + 1)
+    found = {"mean": mean, "deviation": np.sqrt(np.maximum(masses @ grid**2 - mean**2, 0.0))}
+    ends = np.linspace(*bounds_of(posterior), len(grid) + 1)
     below = np.concatenate([np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)], axis=1)
     quantiles = np.stack([np.interp(levels, each, ends) for each in below])
-    for i, level in enumerate(levels):
-        found[f"q{level:g}"] = quantiles[:, i].reshape(shape)
-    return Draws(variables=found, markov=draws.markov, attributes=draws.attributes)
+    found |= {_quantile(level): quantiles[:, i] for i, level in enumerate(levels)}
+    return {name: each.reshape(shape) for name, each in found.items()}
+
+
+def with_population(posterior: MixturePosterior, *, labels: Sequence[str] | None = None) -> MixturePosterior:
+    """The same with the figures of `population` among its draws, so that a file of them holds what is printed."""
+    if "atoms" not in posterior.draws or not (posterior.model.kernel.categorical or _bounds(posterior)):
+        return posterior
+    figures, draws = population(posterior, labels=labels), posterior.draws
+    joined = replace(
+        draws,
+        variables={**draws.variables, **figures.variables},
+        dims={**draws.dims, **figures.dims},
+        coords={**draws.coords, **figures.coords},
+        labels={**draws.labels, **figures.labels},
+    )
+    return replace(posterior, draws=joined)
 
 
 def column_shares(posterior: MixturePosterior) -> Floats:
     """Probabilities of the categories of every column, one column after the other: (draws, categories)."""
     weights, atoms = _measures(posterior)
     kernel: Any = posterior.model.kernel
-    if hasattr(kernel, "f"):  # atoms are numbers of known components
-        return np.asarray(np.einsum("dt,dtv->dv", weights, kernel.f[atoms[..., 0].astype(np.int64)]))
+    if hasattr(kernel, "f"):
+        return joint_shares(kernel, weights, atoms)
     return np.asarray(np.einsum("dt,dtv->dv", weights, atoms))
 
 
@@ -239,15 +263,18 @@ def hellinger(p: Floats, q: Floats) -> Floats:
 
 def joint_shares(kernel: Any, weights: Floats, atoms: Floats) -> Floats:
     """Probabilities of the joint categories of all columns under each measure: (draws, cells)."""
-    if hasattr(kernel, "f"):
-        return np.asarray(np.einsum("dt,dtv->dv", weights, kernel.f[atoms[..., 0].astype(np.int64)]))
-    if math.prod(kernel.categories) > MOST_CELLS:
+    known = hasattr(kernel, "f")  # atoms are numbers of known components
+    if not known and math.prod(kernel.categories) > MOST_CELLS:
         raise ModelError(f"there are more than {MOST_CELLS:,} joint categories.", hint="Look at the columns: population()")
-    ends = np.concatenate([[0], np.cumsum(kernel.categories)])
-    cells = atoms[:, :, : ends[1]]
-    for first, last in pairwise(ends[1:]):
-        cells = (cells[..., None] * atoms[:, :, None, first:last]).reshape(*atoms.shape[:2], -1)
-    return np.asarray(np.einsum("dt,dtv->dv", weights, cells))
+    ends = np.cumsum((0, *(() if known else kernel.categories)))
+    found = []
+    for heavy, places in zip(weights, atoms, strict=True):  # one at a time: measures have hundreds of atoms
+        used = heavy > 0.0
+        cells = kernel.f[places[used, 0].astype(np.int64)] if known else np.ones((int(used.sum()), 1))
+        for first, last in pairwise(ends):
+            cells = (cells[..., None] * places[used, None, first:last]).reshape(len(cells), -1)
+        found.append(heavy[used] @ cells)
+    return np.stack(found)
 
 
 def plot(
@@ -285,7 +312,7 @@ def plot(
 
 def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:
     if "atoms" not in posterior.draws:
-        raise ModelError("the atoms were not kept.", hint="fit_mixture(..., keep=Keep(atoms=32))")
+        raise ModelError("the atoms were not kept.", hint="fit_mixture(..., keep=Keep(atoms=4096))")
     return posterior.draws.flat("weights"), posterior.draws.flat("atoms")
 
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError, SamplingError
 from privurn.mixtures.model import Mixture, Observed
-from privurn.mixtures.prior import grid_points
+from privurn.mixtures.prior import grid_points, measure_densities
 from privurn.samplers.run import Arrays, whole_number
+from privurn.samplers.sampler import concatenated
 
 FIRST_CLUSTERS = 8
 """Chains start with one to so many clusters."""
@@ -22,6 +23,12 @@ LARGEST_DISCOUNT = 0.3
 
 MOST_KEPT = 10_000
 """Atoms of a draw that can be kept."""
+
+BUFFER = 2**22
+"""Numbers of mixing measures that one compiled call may write: bounds memory while a run goes on."""
+
+DIAGNOSTICS = ("acceptance", "atom_acceptance", "mass_not_kept", "mass_lumped")
+"""Of a draw; the last two where mixing measures were drawn."""
 
 
 def parts(state: Arrays) -> tuple[NDArray[Any], ...]:
@@ -33,18 +40,20 @@ def parts(state: Arrays) -> tuple[NDArray[Any], ...]:
 class Keep:
     """What is kept of a draw besides the number of clusters, the strength and acceptance rates.
 
-    `atoms`: so many of the mixing measure's heaviest atoms, with their weights (0: none). `density_grid`: the density of the
-    confidential values at these points instead of, or beside, the atoms. Allocations and latent values take n numbers a draw.
+    `atoms`: at most so many of the mixing measure, with their weights (0: none). Measures take as many as they have: all
+    clusters, sticks until 1e-4 of the mass is left, and for that a few whose covariances are right. `mass_lumped` says where
+    the limit was in the way. `density_grid`: the density of the confidential values at these points instead of, or beside, the
+    atoms. Allocations and latent values take n numbers a draw.
     """
 
-    atoms: int = 32
+    atoms: int = 4096
     allocations: bool = False
     latent: bool = False
     density_grid: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if whole_number("atoms", self.atoms, least=0, example=32) > MOST_KEPT:
-            raise ModelError(f"at most {MOST_KEPT:,} atoms can be kept of a draw.", hint="For example Keep(atoms=32)")
+        if whole_number("atoms", self.atoms, least=0, example=4096) > MOST_KEPT:
+            raise ModelError(f"at most {MOST_KEPT:,} atoms can be kept of a draw.", hint="For example Keep(atoms=4096)")
         if self.density_grid is not None:
             object.__setattr__(self, "density_grid", tuple(grid_points(self.density_grid).tolist()))
 
@@ -64,7 +73,7 @@ class MixtureSampler(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.keep, Keep):
-            raise ModelError("what is kept of a draw is stated by a Keep.", hint="keep=Keep(atoms=32)")
+            raise ModelError("what is kept of a draw is stated by a Keep.", hint="keep=Keep(atoms=4096)")
         if self.keep.density_grid is not None and self.model.kernel.categorical:
             raise ModelError("a density grid is for kernels on numbers.")
         object.__setattr__(self, "_observed", self.model.observe(self.released))
@@ -103,7 +112,7 @@ class MixtureSampler(ABC):
 
     def fingerprint(self) -> str:
         """Hash of the model, what was released, and what is kept."""
-        digest = hashlib.sha256(repr((self.name, self.model, self.keep, self.settings())).encode())
+        digest = hashlib.sha256(repr((self.name, self.model, self.keep, DIAGNOSTICS, self.settings())).encode())
         digest.update(self.observed.z.tobytes())
         return digest.hexdigest()
 
@@ -130,35 +139,51 @@ class MixtureSampler(ABC):
     def advance(
         self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
     ) -> tuple[Arrays, Arrays]:
-        """Sweeps in one compiled call."""
-        from privurn._kernels.mixtures.clusters import update_densities
-        from privurn._kernels.mixtures.dispatch import entry
-
+        """Sweeps in compiled calls, one where what is kept fits the buffer."""
         draws, n, kernel, keep = (0 if warming else sweeps // thin), self.observed.n, self.model.kernel, self.keep
-        measures = draws if keep.atoms or keep.density_grid is not None else 0
-        places = keep.atoms or Keep.atoms
         kept: Arrays = {
             "n_clusters": np.empty(draws, np.int64),
             "strength": np.empty(draws),
-            "weights": np.empty((measures, places)),
-            "atoms": np.empty((measures, places, len(kernel.parameter_names))),
             "allocations": np.empty((draws if keep.allocations else 0, n), np.int64),
             "latent": np.empty((draws if keep.latent else 0, *self.observed.start.shape), self.observed.start.dtype),
             "acceptance": np.empty(draws),
             "atom_acceptance": np.empty(draws),
         }
-        state["atoms"] = self.draw(state, rng, sweeps=sweeps, thin=thin, warming=warming, keep=tuple(kept.values()))
-        if keep.density_grid is not None:
-            kept["density"] = np.empty((draws, len(keep.density_grid)))
-            record = self.records[1]
-            grid = np.array(keep.density_grid)
-            entry(update_densities, record)(kept["density"], record, kept["weights"], kept["atoms"], kernel.width, grid)
-        if not keep.atoms:
-            del kept["weights"], kept["atoms"]
+        measured = keep.atoms > 0 or keep.density_grid is not None
+        places, parameters = keep.atoms or Keep.atoms, len(kernel.parameter_names)
+        rows = max(1, BUFFER // (places * (1 + parameters))) if measured else draws
+        measures: list[Arrays] = []
+        for first in range(0, max(draws, 1), max(rows, 1)):
+            size = min(rows, draws - first)
+            part = {name: each[first : first + size] for name, each in kept.items()}
+            weights, cut = np.empty(size * places if measured else 0), np.empty((size if measured else 0, 3))
+            atoms = np.empty((len(weights), parameters))
+            records = part["allocations"], part["latent"], part["acceptance"], part["atom_acceptance"]
+            into = (part["n_clusters"], part["strength"], weights, atoms, *records, cut)
+            length = sweeps - first * thin if first + size == draws else size * thin
+            state["atoms"] = self.draw(state, rng, sweeps=length, thin=thin, warming=warming, keep=into)
+            measures.append(self._measures(weights, atoms, cut))
+        if draws and measured:
+            kept |= {name: concatenated([each[name] for each in measures]) for name in measures[0]}
         for name, wanted in (("allocations", keep.allocations), ("latent", keep.latent)):
             if not wanted:
                 del kept[name]
-        return kept, {name: kept.pop(name) for name in ("acceptance", "atom_acceptance")}
+        return kept, {name: kept.pop(name) for name in DIAGNOSTICS if name in kept}
+
+    def _measures(self, weights: NDArray[Any], atoms: NDArray[Any], cut: NDArray[Any]) -> Arrays:
+        """What is kept of drawn measures: weights and atoms, the density, and what was cut."""
+        if not len(cut):
+            return {}
+        sizes = np.diff(cut[:, 0].astype(np.int64), prepend=0)
+        inside = np.arange(sizes.max()) < sizes[:, None]
+        found: Arrays = {"weights": np.zeros(inside.shape), "atoms": np.zeros((*inside.shape, atoms.shape[1]))}
+        found["weights"][inside], found["atoms"][inside] = weights[: sizes.sum()], atoms[: sizes.sum()]
+        if self.keep.density_grid is not None:
+            grid = np.array(self.keep.density_grid)
+            found["density"] = measure_densities(self.model.kernel, found["weights"], found["atoms"], grid)
+        if not self.keep.atoms:
+            del found["weights"], found["atoms"]
+        return found | {"mass_not_kept": cut[:, 1].copy(), "mass_lumped": cut[:, 2].copy()}
 
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Names of the axes after chain and draw."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from privurn.draws import Draws, effective_draws
+from privurn.draws import Draws, NotMixed, effective_draws
 from privurn.errors import ModelError
 from privurn.samplers.checkpoint import checkpoint_file, restored_run, save_run
 from privurn.samplers.sampler import (
@@ -29,7 +29,7 @@ from privurn.samplers.sampler import (
     Run,
     Sampler,
     Schedule,
-    joined_pieces,
+    concatenated,
     whole_number,
 )
 
@@ -52,10 +52,6 @@ SAVE_EVERY = 10.0
 """Seconds between two writings of the checkpoint."""
 
 Problems = tuple[str, ...]
-
-
-class NotMixed(UserWarning):
-    """Chains that did not mix: their summary cannot be trusted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,8 +215,11 @@ def _advance(sampler: Sampler, chain: Chain, sweeps: int, thin: int, warming: bo
 
 def _joined(chains: list[tuple[Arrays, ...]]) -> Arrays:
     """Pieces one after the other, chains on the first axis."""
-    each = [joined_pieces(pieces) for pieces in chains]
-    return {name: np.stack([chain[name] for chain in each]) for name in each[0]}
+    found = {}
+    for name in chains[0][0]:
+        whole = concatenated([piece[name] for pieces in chains for piece in pieces])
+        found[name] = whole.reshape(len(chains), len(whole) // len(chains), *whole.shape[1:])
+    return found
 
 
 def _figures(sampler: Sampler, chains: tuple[Chain, ...]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """What can be run, for how long, and where a run is: plain data that the runner and its checkpoints share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -117,4 +117,17 @@ def _later(pieces: tuple[Arrays, ...], draws: int) -> tuple[Arrays, ...]:
 
 def joined_pieces(pieces: tuple[Arrays, ...]) -> Arrays:
     """Pieces one after the other."""
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
+    return {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
+
+
+def concatenated(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Pieces one after the other; where draws of one are longer than those of another, the shorter end in zeros."""
+    longest = tuple(max(sizes) for sizes in zip(*(each.shape[1:] for each in pieces), strict=True))
+    if all(each.shape[1:] == longest for each in pieces):
+        return np.concatenate(pieces)
+    whole = np.zeros((sum(map(len, pieces)), *longest), pieces[0].dtype)
+    first = 0
+    for each in pieces:
+        whole[(slice(first, first + len(each)), *(slice(size) for size in each.shape[1:]))] = each
+        first += len(each)
+    return whole

@@ -1,4 +1,4 @@
-"""What all samplers share: clusters numbered by first appearance, their atoms drawn anew, and what is kept of a draw.
+"""What all samplers share: clusters numbered by first appearance, their atoms and weights drawn anew.
 
 symbol  meaning
 c       cluster of each record;  k clusters, numbered 0..k-1 in order of appearance between two sweeps
@@ -13,16 +13,12 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.mixtures.choice import chosen
 from privurn._kernels.mixtures.dispatch import inner
-from privurn._kernels.mixtures.kernels import log_kernel, update_atom, update_derived, update_from_base, update_statistics
-from privurn._kernels.mixtures.mixings import new_weight, offset, stick
+from privurn._kernels.mixtures.kernels import update_atom, update_from_base, update_statistics
+from privurn._kernels.mixtures.mixings import new_weight, offset
 
 GOAL = 0.574
 """Acceptance rate of Langevin steps that is best in high dimensions, and good in two."""
-
-REST = 1e-3
-"""Kept measures are cut where less than this is left; what is left goes to one more atom."""
 
 
 @inner
@@ -88,43 +84,6 @@ def update_weights(weights, mixing, s, sizes, rng):
     return rest / total
 
 
-@inner
-def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
-    """Draw the mixing measure given the clusters and keep its heaviest atoms: weights (T,) and parameters (T, p).
-
-    The measure is cut where less than REST is left. Should it have more than T atoms, all beyond the first T - 1 give their
-    weight to one of them, drawn in proportion: the mean of what is kept is the mean of the measure.
-    """
-    k, places = atoms.shape[0], weights.shape[0]
-    room = k + places + 1
-    heavy = np.empty(room)
-    place = np.empty((room, atoms.shape[1]))
-    place[:k] = atoms
-    rest = update_weights(heavy, mixing, s, sizes, rng)
-    used = k
-    while rest > 0.0 and used < room:
-        share = 1.0 if rest < REST or used == room - 1 else stick(mixing, s, k, used - k + 1, rng)
-        heavy[used] = rest * share
-        rest -= heavy[used]
-        update_from_base(kernel, place, used, rng)
-        used += 1
-        if share == 1.0:
-            break
-    order = np.argsort(-heavy[:used])
-    weights[:] = 0.0
-    parameters[:] = 0.0
-    for t in range(min(used, places)):
-        weights[t] = heavy[order[t]]
-        parameters[t] = place[order[t], : parameters.shape[1]]
-    if used > places:
-        left = 0.0
-        for t in range(places - 1, used):
-            left += heavy[order[t]]
-        t = chosen(heavy[order], places - 1, used, left, rng)
-        weights[places - 1] = left
-        parameters[places - 1] = place[order[t], : parameters.shape[1]]
-
-
 @compiled
 def first_atoms(kernel, c, y, m, k, width, n_statistics, tuning, rng):
     """Atoms of k clusters before the first sweep: from the base measure, then moved towards the values of their members."""
@@ -133,21 +92,3 @@ def first_atoms(kernel, c, y, m, k, width, n_statistics, tuning, rng):
         update_from_base(kernel, atoms, h, rng)
     update_atoms(kernel, atoms, c, y, m, n_statistics, tuning, False, rng)
     return atoms
-
-
-@compiled
-def update_densities(densities, kernel, weights, parameters, width, grid):
-    """Density of each kept measure at each entry of the grid: densities (draws, grid); an atom has `width` numbers."""
-    places = weights.shape[1]
-    atoms = np.zeros((places, width))
-    for t in range(weights.shape[0]):
-        for h in range(places):
-            if weights[t, h] > 0.0:
-                atoms[h, : parameters.shape[2]] = parameters[t, h]
-                update_derived(kernel, atoms, h)
-        for g in range(grid.shape[0]):
-            total = 0.0
-            for h in range(places):
-                if weights[t, h] > 0.0:
-                    total += weights[t, h] * math.exp(log_kernel(kernel, grid[g], atoms, h))
-            densities[t, g] = total
