@@ -209,13 +209,16 @@ class Purse(privurn.Ledger):
         super().__init__(privurn.Ledger.create(path / relation, epsilon=1, neighbouring=relation).path)
         self.debits = 0
 
-    def debit(self, spent: Any) -> int:
+    def debit(self, spent: Any, **more: Any) -> int:
         assert spent.guarantee.neighbouring == self.meta["neighbouring"]
         self.debits += 1
         return self.debits
 
     def complete(self, number: int, *, output: str) -> None:
         """Nothing is written down."""
+
+    def stamp(self, number: int) -> dict[str, Any]:
+        return {"used": True, "ledger": self.meta["id"], "entry": number, "hash": f"{number:064x}"}
 
 
 @pytest.fixture(scope="module")
