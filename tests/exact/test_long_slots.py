@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
+from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
 from privurn._kernels.urn import update_cells, update_tables
 from privurn.auditing import mechanism_sampler
