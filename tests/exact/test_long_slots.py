@@ -78,9 +78,7 @@ def test_long_draws_of_cells_are_the_kernel_s_on_every_sequence(alpha):
         slots, law, total = urn.slots(table(dense)), {}, 0
         for draws in paths(slots.total, slots.per_ball, 2):
             out = np.empty(2, np.int64)
-            update_cells(
-                np.array(draws), slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out
-            )
+            update_cells(np.array(draws), slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
             drawn = long_slots.draw_cells(slots, records=2, entropy=Scripted(*draws))
             assert drawn.tolist() == out.tolist()
             law[tuple(out.tolist())] = law.get(tuple(out.tolist()), 0) + 1
