@@ -22,6 +22,8 @@ from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile
 
+SMALLEST_ALPHA, LARGEST_ALPHA = Fraction(1, 10**12), Fraction(10**15)
+"""Far beyond any use on either side; within them the profiles are sums of ordinary floats."""
 LONGEST_DENOMINATOR = 4096
 """Bits of the alphas' common denominator. Fractions of unlike denominators, one for each cell, could have one without end."""
 
@@ -43,6 +45,8 @@ class DirichletMultinomial(Mechanism):
         alphas = (self.alpha,) if isinstance(self.alpha, Fraction) else self.alpha
         if not all(isinstance(each, Fraction) and each > 0 for each in alphas):
             raise ModelError("alpha must be a positive rational.", hint="For example Fraction(37, 2), or alpha=18.5")
+        if not all(SMALLEST_ALPHA <= each <= LARGEST_ALPHA for each in alphas):
+            raise ModelError(f"alpha must lie between {float(SMALLEST_ALPHA):g} and {float(LARGEST_ALPHA):g}.")
         if isinstance(self.alpha, tuple) and len(self.alpha) != self.cells:
             raise ModelError("a prior for each cell needs as many alphas as there are cells.")
         if self.records < 1:

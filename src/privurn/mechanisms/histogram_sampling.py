@@ -42,7 +42,8 @@ def _places(weights: NDArray[np.int64], total: int, size: int, entropy: Entropy)
     if integer_type(total) is np.int64:
         return np.searchsorted(np.cumsum(weights), entropy.integers(total, size=size), side="right")
     ends = list(accumulate(weights.tolist()))  # only noise of an absurd scale has a total of more than 63 bits
-    return np.fromiter((bisect_right(ends, entropy.below(total)) for _ in range(size)), np.int64, size)
+    drawn = entropy.below_long_ramp(total, step=0, size=size)
+    return np.fromiter((bisect_right(ends, each) for each in drawn), np.int64, size)
 
 
 def check_smoothing(weight: Fraction, *, name: str, positive: bool) -> None:

@@ -6,7 +6,9 @@ The two are different types on purpose. Only `SystemEntropy` is private; whateve
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 
 WORD_BITS = 63
+ROWS_AT_ONCE = 2**12
 
 
 class Entropy(ABC):
@@ -46,6 +49,18 @@ class Entropy(ABC):
             out[position] = self.below(bound)
         return out
 
+    def below_long_ramp(self, first: int, *, step: int, size: int) -> Iterator[int]:
+        """The same for bounds of any length, as Python integers, one after the other."""
+        n_words = (first + step * size).bit_length() // WORD_BITS + 2
+        span = 1 << (WORD_BITS * n_words)
+        for start in range(0, size, ROWS_AT_ONCE):
+            rows = self.words(min(ROWS_AT_ONCE, size - start) * n_words).reshape(-1, n_words).tolist()
+            for i, row in enumerate(rows, start):
+                word = reduce(lambda high, low: (high << WORD_BITS) | low, row)
+                rest = word % (first + step * i)
+                kept = word - rest <= span - (first + step * i)
+                yield rest if kept else self.below(first + step * i)
+
     def below(self, bound: int) -> int:
         """One integer, exactly uniform on [0, bound), for a bound of any size."""
         if bound < 1:
@@ -74,7 +89,8 @@ class Entropy(ABC):
         """Independent: each True with exactly this rational probability, whatever the length of its denominator."""
         if probability.denominator < 2**WORD_BITS:
             return self.integers(probability.denominator, size=size) < probability.numerator
-        return np.fromiter((self.bernoulli(probability) for _ in range(size)), np.bool_, size)
+        drawn = self.below_long_ramp(probability.denominator, step=0, size=size)
+        return np.fromiter((each < probability.numerator for each in drawn), np.bool_, size)
 
     def shuffle(self, values: NDArray[Any]) -> None:
         """Put a one-dimensional array into a uniformly random order, in place."""
