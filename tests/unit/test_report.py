@@ -154,7 +154,12 @@ def test_the_public_page_holds_nothing_of_the_data(folder, tmp_path, monkeypatch
     """The same release beside two different confidential tables gives the same bytes, and only the release is opened."""
     opened = []
     real = page.read_release.__globals__["open_table"]
-    monkeypatch.setitem(page.read_release.__globals__, "open_table", lambda data: opened.append(str(data)) or real(data))
+
+    def noted(data, **options):
+        opened.append(str(data))
+        return real(data, **options)
+
+    monkeypatch.setitem(page.read_release.__globals__, "open_table", noted)
     pages = []
     for name, table in {"one": PAY, "two": PAY.assign(pay=80_000 - PAY.pay, town="elsewhere")}.items():
         home = tmp_path / name

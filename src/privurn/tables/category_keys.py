@@ -6,6 +6,8 @@ other scripts, for one) and takes each NaN for another number than the next; her
 
 import math
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -29,12 +31,16 @@ def is_number(stored: str) -> bool:
 def category_keys(name: str, domain: Categories, *, stored: str) -> tuple[Any, str]:
     """Arrow table of keys and cells, and the SQL type that a column of the stored type is compared in.
 
-    A category that the column's type cannot hold, such as 0.5 among whole numbers, has no key: no record is in it.
+    A category that the column's type cannot hold, such as text among numbers or 0.5 among whole ones, has no key: no record
+    is in it.
     """
     import pyarrow as pa
 
     if is_number(stored):
-        keys, arrow, key_type = _number_keys(_numbers(name, domain), stored)
+        numbers = [_number(name, value) for value in domain.values]
+        if len(set(numbers) - {None}) != len(numbers) - numbers.count(None):
+            raise _alike(name)
+        keys, arrow, key_type = _number_keys(numbers, stored)
     else:
         keys, arrow, key_type = [label_text(value) for value in domain.values], pa.string(), "VARCHAR"
     held = [i for i, key in enumerate(keys) if key is not None]
@@ -47,49 +53,44 @@ def category_keys(name: str, domain: Categories, *, stored: str) -> tuple[Any, s
     return pa.table({"key": column, "cell": pa.array(held, pa.int64())}), key_type
 
 
-def _numbers(name: str, domain: Categories) -> list[Fraction]:
-    """The categories of a column of numbers, exactly; each must be one, and another one."""
-    numbers = [_number(value) for value in domain.values]
-    found = [number for number in numbers if number is not None]
-    if len(found) != len(numbers):
-        raise DomainError(
-            f"column {name!r} holds numbers, and not all of its categories are plain finite numbers.",
-            hint="List numbers such as 1 or 2.5 (NaN and infinities count as outside the list), or store the column as text",
-        )
-    if len(set(found)) != len(found):
-        raise _alike(name)
-    return found
-
-
-def _number(value: object) -> Fraction | None:
-    if isinstance(value, bool) or not PLAIN_NUMBER.fullmatch(str(value)):
-        return None
+def _number(name: str, value: object) -> Fraction | None:
+    """A category of a column of numbers, exactly; None for text. What is only nearly a number is refused as a likely slip."""
+    if not isinstance(value, bool) and PLAIN_NUMBER.fullmatch(str(value)):
+        with suppress(DomainError):
+            return exact(str(value), name="category")
     try:
-        return exact(str(value), name="category")
-    except DomainError:
+        float(str(value))
+    except ValueError:
         return None
+    raise DomainError(
+        f"column {name!r} holds numbers, and one of its categories is a number that is not plain and finite.",
+        hint="List numbers such as 1 or -2.5; NaN and infinities count as outside the list",
+    )
 
 
-def _number_keys(numbers: list[Fraction], stored: str) -> tuple[list[Any], Any, str]:
+def _number_keys(numbers: list[Fraction | None], stored: str) -> tuple[list[Any], Any, str]:
     """Each number as the type holds it, or None where it cannot; the Arrow and SQL types of keys."""
     import pyarrow as pa
 
     if stored == "DOUBLE":
-        return [float(each) for each in numbers], pa.float64(), stored
+        return [None if each is None else float(each) for each in numbers], pa.float64(), stored
     if stored == "FLOAT":
-        return [_single(each) for each in numbers], pa.float32(), stored
+        return [None if each is None else _single(each) for each in numbers], pa.float32(), stored
     fixed = DECIMAL.fullmatch(stored)
     if fixed:
         width, scale = int(fixed[1]), int(fixed[2])
-        units = [each * 10**scale for each in numbers]
-        fits = [each.denominator == 1 and abs(each) < 10**width for each in units]
-        decimals = [Decimal(f"{each.numerator}E-{scale}") if fit else None for each, fit in zip(units, fits, strict=True)]
-        return decimals, pa.decimal128(width, scale), stored
+        units = _whole([None if each is None else each * 10**scale for each in numbers], 1 - 10**width, 10**width)
+        return [None if each is None else Decimal(f"{each}E-{scale}") for each in units], pa.decimal128(width, scale), stored
     if "HUGEINT" in stored:  # Arrow has no such integers: compared as text, of which each has one
-        return [str(each.numerator) if each.denominator == 1 else None for each in numbers], pa.string(), "VARCHAR"
-    limits = (0, 2**64) if stored == "UBIGINT" else (-(2**63), 2**63)
-    whole = [int(each) if each.denominator == 1 and limits[0] <= each < limits[1] else None for each in numbers]
-    return whole, *((pa.uint64(), "UBIGINT") if stored == "UBIGINT" else (pa.int64(), "BIGINT"))
+        return [None if each is None else str(each) for each in _whole(numbers, -(2**127), 2**128)], pa.string(), "VARCHAR"
+    if stored == "UBIGINT":
+        return _whole(numbers, 0, 2**64), pa.uint64(), stored
+    return _whole(numbers, -(2**63), 2**63), pa.int64(), "BIGINT"
+
+
+def _whole(numbers: Sequence[Fraction | None], low: int, end: int) -> list[int | None]:
+    """Whole numbers from low up to before the end; None for others."""
+    return [int(each) if each is not None and each.denominator == 1 and low <= each < end else None for each in numbers]
 
 
 def _single(number: Fraction) -> float | None:

@@ -221,7 +221,7 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
         return _numpy_table(data)
     if kind == "duckdb":
         return data.to_arrow_reader(1_000_000), frozenset()
-    return pa.table(data) if type(data).__name__ == "RecordBatch" else data, frozenset()
+    return pa.Table.from_batches([data]) if type(data).__name__ == "RecordBatch" else data, frozenset()
 
 
 def _missing(value: Any) -> bool:
