@@ -130,9 +130,25 @@ class DirichletMultinomial(Mechanism):
     def from_parameters(cls, data: dict[str, Any]) -> "DirichletMultinomial":
         """Inverse of `parameters`."""
         alpha = data["alpha"]
-        exact = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
+        if isinstance(alpha, list):
+            exact: Fraction | tuple[Fraction, ...] = _alphas(alpha, cells=int(data["cells"]))
+        else:
+            exact = rational(alpha)
         n = None if data["n"] is None else int(data["n"])
         return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
+
+
+def _alphas(stated: list[str], *, cells: int) -> tuple[Fraction, ...]:
+    """One prior for each cell, if an urn of 63 bits can have them: sums of other fractions may have no end of digits."""
+    if len(stated) != cells:
+        raise ModelError("a prior for each cell needs as many alphas as there are cells.")
+    found, common = [], 1
+    for each in stated:
+        found.append(rational(each))
+        common = lcm(common, found[-1].denominator)
+        if common >= 2**63:
+            raise ModelError("the urn's integers do not fit in 63 bits.", hint="Use fewer digits in alpha")
+    return tuple(found)
 
 
 @dataclass(frozen=True)
