@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from privurn.cli.main import app
 from privurn.errors import PrivurnError
-from privurn.noisy_statistics.file import read_statistics, verify_statistics
+from privurn.noisy_statistics.file import read_statistics
 from privurn.noisy_statistics.fit import NotMixed, fit_logistic
 from privurn.noisy_statistics.report import plug_in
+from privurn.verification import verify
 
 MODEL = ["--model", "logistic", "--y", "ill", "--x", "age", "--x", "dose"]
 BOUNDS = ["--bounds", "age=0:100", "--bounds", "dose=-4:4"]
@@ -50,12 +51,12 @@ def test_from_a_table_to_a_file_that_verifies(folder):
     assert done.exit_code == 0, done.output
     assert "Released 8 noisy sums for the model logistic" in done.output
     assert "laplace of scale 3 on each sum" in done.output  # 1 + 2 * 5 / 2 = 6, over epsilon = 2
-    assert verify_statistics(folder / "private.json").valid
+    assert verify(folder / "private.json").valid
     assert call(folder, "verify", "private.json").exit_code == 0
     squares = ["--squares", "complement", "--noise", "discrete-gaussian", "--delta", 1e-6]
     done = call(folder, "statistics", "people.csv", *MODEL, *BOUNDS, *SPENT, *squares, "--no-ledger", "-o", "gaussian.json")
     assert done.exit_code == 0, done.output
-    assert verify_statistics(folder / "gaussian.json").valid
+    assert verify(folder / "gaussian.json").valid
 
 
 def test_everything_is_shown_and_written(folder):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from privurn.cli.statistics import statistics
 from privurn.errors import PrivurnError
-from privurn.noisy_statistics.file import verify_statistics
+from privurn.verification import verify
 
 SECRET = "8675309.25"
 
@@ -72,7 +72,7 @@ def test_every_model(command, people, name):
     assert "(1.1, 0)-differential privacy for one record, neighbours: add-remove" in done.stdout
     assert "n is secret" in done.stdout
     assert "no ledger was used" in done.stderr
-    assert verify_statistics("stats.json").reasons == ()
+    assert verify("stats.json").reasons == ()
     written = (people / "stats.json").read_text()
     assert SECRET not in written
     assert json.loads(written)["certificate"]["neighbouring"] == "add-remove"

@@ -12,10 +12,11 @@ from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.noisy_statistics.file import read_statistics, release_statistics, verify_statistics
+from privurn.noisy_statistics.file import read_statistics, release_statistics
 from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
 from privurn.noisy_statistics.logistic_plug_in import plug_in_logistic
 from privurn.privacy.entropy import SeededEntropy
+from privurn.verification import verify
 
 RELATIONS = ("add-remove", "replace-one")
 
@@ -184,7 +185,7 @@ def test_what_is_released(tmp_path):
     out = release_statistics(records[3:], mechanism=made, budget=budget).save(tmp_path / "s.json")
     back = read_statistics(tmp_path / "s.json")
     assert back.statistics.mechanism == out.statistics.mechanism == made
-    assert verify_statistics(tmp_path / "s.json").valid
+    assert verify(tmp_path / "s.json").valid
 
 
 def test_bad_input():

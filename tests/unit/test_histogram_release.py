@@ -142,7 +142,7 @@ def test_the_domain_must_fit(tmp_path):
     made = privurn.release(PAY, domain=TOWN, column="town", mechanism="smoothed-histogram", **PAIR).save(tmp_path / "out")
     domain = privurn.JointDomain({"town": privurn.Categories(["a", "b"], outside="null")}).to_json()
     (tmp_path / "out" / "certificate.json").write_text(made.certificate.with_fields(domain=domain).to_json())
-    assert "cells do not fit" in " ".join(privurn.verify(tmp_path / "out").reasons)
+    assert "the domain does not fit" in " ".join(privurn.verify(tmp_path / "out").reasons)
 
 
 # ---- the ledger ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.mixtures.reading import read_privatised
-from privurn.noisy_statistics.file import read_statistics, release_statistics, verify_statistics
+from privurn.noisy_statistics.file import read_statistics, release_statistics
 from privurn.posteriors.composition import urn_prior
 from privurn.posteriors.released import observe
 from privurn.posteriors.urn_measures import measure_posterior
@@ -76,7 +76,7 @@ def test_reasons_of_statistics_have_no_full_stop(tmp_path):
     content = json.loads(path.read_text())
     content["certificate"] = dict(of_the_future(Certificate(content["certificate"])).data)
     path.write_text(json.dumps(content))
-    [reason] = verify_statistics(path).reasons
+    [reason] = verify(path).reasons
     assert reason.endswith("'teleported' is not known")
     with pytest.raises(CertificateError) as error:
         read_statistics(path)

@@ -58,7 +58,7 @@ def test_a_statistics_file_with_a_further_field_is_refused(tmp_path):
     path.write_text(json.dumps(data | {"exact_n": 50}))
     with pytest.raises(FormatError, match="not a statistics file"):
         read_statistics(path)
-    assert not privurn.verify_statistics(path).valid
+    assert not privurn.verify(path).valid
 
 
 def _frame():

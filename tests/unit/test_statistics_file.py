@@ -18,10 +18,11 @@ from privurn.mechanisms.sums.regression_statistic import NormalStatistic, Regres
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.file import is_statistics_file, read_statistics, release_statistics, verify_statistics
+from privurn.noisy_statistics.file import read_statistics, release_statistics
 from privurn.noisy_statistics.size import SizePrior
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
+from privurn.verification import verify
 
 SECRET = 8675309.25
 BUDGET = Budget(epsilon=1.0, epsilon_n=0.1)
@@ -72,8 +73,7 @@ def test_written_read_and_verified(people, tmp_path, budget):
     for mechanism in mechanisms(budget):
         path = tmp_path / f"{mechanism.model}.json"
         made = release_statistics(people, mechanism=mechanism, budget=budget).save(path)
-        assert is_statistics_file(path)
-        assert verify_statistics(path).reasons == ()
+        assert verify(path).reasons == ()
         found = read_statistics(path)
         assert np.array_equal(found.statistics.values, made.statistics.values)
         assert (found.statistics.n, found.statistics.noisy_n) == (made.statistics.n, made.statistics.noisy_n)
@@ -141,7 +141,7 @@ def test_edited_files_are_refused(written, what):
     written.write_text(json.dumps(data))
     with pytest.raises((CertificateError, FormatError)):
         read_statistics(written)
-    assert not verify_statistics(written).valid
+    assert not verify(written).valid
 
 
 RESEALED = {
@@ -170,7 +170,7 @@ def test_sealed_lies_do_not_verify(written, what):
     RESEALED[what](fields)
     data["certificate"] = dict(Certificate.seal(fields).data)
     written.write_text(json.dumps(data))
-    found = verify_statistics(written)
+    found = verify(written)
     assert not found.valid
     assert all("edited" not in reason for reason in found.reasons)
 
@@ -180,10 +180,9 @@ def test_files_that_are_none(tmp_path):
         (tmp_path / name).write_text(text)
         with pytest.raises(FormatError):
             read_statistics(tmp_path / name)
-        assert not is_statistics_file(tmp_path / name)
     with pytest.raises(FormatError, match="no readable statistics"):
         read_statistics(tmp_path / "absent")
-    assert not verify_statistics(tmp_path / "absent").valid
+    assert not verify(tmp_path / "absent").valid
 
 
 def test_nothing_is_overwritten(people, written):
@@ -218,7 +217,7 @@ def test_seeded_statistics_say_so(people, tmp_path):
     assert np.array_equal(made[0].statistics.values, made[1].statistics.values)
     assert not np.array_equal(made[0].statistics.values, made[2].statistics.values)
     made[0].save(tmp_path / "s.json")
-    assert verify_statistics(tmp_path / "s.json").reasons[0].startswith("the release was made with seeded")
+    assert verify(tmp_path / "s.json").reasons[0].startswith("the release was made with seeded")
 
 
 @pytest.mark.parametrize(

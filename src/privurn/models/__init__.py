@@ -30,6 +30,10 @@ def model_from_json(data: Mapping[str, Any]) -> Model:
     missing = [each.name for each in taken if each.default is MISSING and each.name not in fields]
     if missing:
         raise ModelError(f"the {kind} model needs {' and '.join(missing)}.", hint=f"For example {missing[0]}: [1, 100]")
+    for name, value in fields.items():
+        parts, types = value if isinstance(value, tuple) else (value,), (int,) if name == "points" else (int, float, type(None))
+        if not all(type(each) in types for each in parts):
+            raise ModelError(f"an entry of the {kind} model is not a number, or not a pair of them.")
     try:
         return MODELS[kind](**fields)
     except (TypeError, ValueError) as error:

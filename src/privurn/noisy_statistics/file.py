@@ -99,7 +99,11 @@ def release_statistics(
 
 def read_statistics(path: str | Path) -> ReleasedStatistics:
     """Statistics and certificate of a file; one that does not verify is refused, but for being seeded, which it says itself."""
-    data = read_json(path)
+    try:
+        data = read_json(path)
+    except CertificateError:
+        hint = "privurn statistics ... -o FILE"
+        raise FormatError(f"there are no readable statistics at {str(path)!r}.", hint=hint) from None
     if not is_statistics(data):
         raise FormatError(f"{str(path)!r} is not a statistics file.", hint="Name a file that privurn statistics has written")
     certificate, statistics = statistics_of(data)

@@ -17,9 +17,9 @@ LARGEST_N = 2**53
 LONGEST_TEXT = 10_000
 
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z")]
-Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.+!_-]{0,63}\Z")]
-Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.+!_-]{0,63}$")]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Epsilon = Annotated[float, Field(gt=0.0, le=600.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Nonnegative = Annotated[float, Field(ge=0.0)]
@@ -30,6 +30,19 @@ def _utc(text: str) -> str:
     if len(text) != 25 or datetime.fromisoformat(text).isoformat(timespec="seconds") != text or not text.endswith("+00:00"):
         raise ValueError("not a moment in UTC, such as 2026-01-31T23:59:59+00:00")
     return text
+
+
+def _paid(used: bool) -> bool:
+    """A Literal would take 1 for true."""
+    if not used:
+        raise ValueError("a ledger and an entry are named, which is for payments only")
+    return used
+
+
+def _unpaid(used: bool) -> bool:
+    if used:
+        raise ValueError("the ledger and the entry that paid are not named")
+    return used
 
 
 class Strict(BaseModel):
@@ -172,14 +185,14 @@ class Numbers(Strict):
 class Unpaid(Strict):
     """No ledger; `declined`: one stood beside the data, and was not to be used."""
 
-    used: Literal[False]
-    declined: Literal[True] | None = None
+    used: Annotated[bool, AfterValidator(_unpaid)]
+    declined: Annotated[bool, AfterValidator(_paid)] = False
 
 
 class Paid(Strict):
     """Which ledger paid, and its entry with the entry's own hash: it shows later that the ledger still holds it."""
 
-    used: Literal[True]
+    used: Annotated[bool, AfterValidator(_paid)]
     ledger: Uuid
     entry: Annotated[int, Field(ge=1, le=LARGEST_N)]
     hash: Hash

@@ -67,6 +67,8 @@ class StatisticMechanism(ABC):
             raise ModelError("the noise of n must be on whole numbers or a finer lattice.", hint="step = 1")
         if not isinstance(self.contributions, int) or not 1 <= self.contributions <= 10**6:
             raise ModelError("contributions must be a whole number from 1 to 1,000,000.")
+        if getattr(self, "missing", "error") not in ("error", "unreadable"):
+            raise ModelError("what missing values are is not known.", hint="missing='error' or missing='unreadable'")
         if not 1 <= self.n_entries <= MOST_ENTRIES:
             raise ModelError(f"a statistic has 1 to {MOST_ENTRIES:,} entries.")
 
