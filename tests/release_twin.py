@@ -23,19 +23,28 @@ class PlayedEntropy(SystemEntropy):
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
-        self.asked: list[tuple[int, int, int]] = []
-        self.drawn: list[list[int]] = []
+        self.bounds: list[int] = []
+        self.drawn: list[int] = []
 
     def words(self, size: int) -> np.ndarray:
         return self._generator.integers(0, 2**63, size=size, dtype=np.int64)
 
     def below_ramp(self, first: int, *, step: int, size: int) -> np.ndarray:
+        before = len(self.bounds)
         drawn = super().below_ramp(first, step=step, size=size)
+        del self.bounds[before:], self.drawn[before:]  # what was drawn again is among the drawn
         for i, edge in enumerate(self._generator.integers(0, 8, size=min(size, 64)).tolist()):
             if edge < 2:
                 drawn[i] = edge * (first + step * i - 1)
-        self.asked.append((first, step, size))
-        self.drawn.append(drawn.tolist())
+        self.bounds += [first + step * i for i in range(size)]
+        self.drawn += drawn.tolist()
+        return drawn
+
+    def below(self, bound: int) -> int:
+        edge = int(self._generator.integers(0, 8))
+        drawn = edge * (bound - 1) if edge < 2 else super().below(bound)
+        self.bounds.append(bound)
+        self.drawn.append(drawn)
         return drawn
 
     def shuffle(self, values: np.ndarray) -> None:
@@ -78,17 +87,38 @@ def category_cell(value: str, *, values: list[str]) -> int:
 
 
 class UrnTwin:
-    """The Dirichlet-multinomial urn in whole slots: q for each record, q alpha for each cell's prior."""
+    """The Dirichlet-multinomial urn in whole slots: q for each record, q alpha for each cell's prior.
 
-    def __init__(self, counts: Counter, alphas: list[Fraction]) -> None:
-        self.q = math.lcm(*(alpha.denominator for alpha in alphas))
-        self.masses = [int((alpha + counts.get(cell, 0)) * self.q) for cell, alpha in enumerate(alphas)]
-        self.total = sum(self.masses)
+    In order: the priors of all cells and then the records, cell by cell, where alpha is one number; each cell's prior with its
+    records where there is one alpha for each; then q slots for each earlier draw.
+    """
 
-    def fits(self, records: int) -> bool:
-        """Whether all integers that are drawn have at most 63 bits."""
-        return self.total + self.q * records < 2**63
+    def __init__(self, counts: Counter, alpha: str | list[str], *, cells: int) -> None:
+        alphas = [F(each) for each in alpha] if isinstance(alpha, list) else [F(alpha)] * cells
+        self.q = math.lcm(*(each.denominator for each in alphas))
+        priors = [(cell, int(each * self.q)) for cell, each in enumerate(alphas)]
+        held = [(cell, counts.get(cell, 0) * self.q) for cell in range(cells)]
+        if isinstance(alpha, list):
+            self.slots = [(cell, own + more) for (cell, own), (_, more) in zip(priors, held, strict=True)]
+        else:
+            self.slots = [*priors, *held]
+        self.total = sum(width for _, width in self.slots)
 
-    def law(self, cell: int) -> Fraction:
-        """Probability that the first record lies in a cell."""
-        return F(self.masses[cell], self.total)
+    def bounds(self, records: int) -> list[int]:
+        """Below what each integer is drawn."""
+        return [self.total + self.q * i for i in range(records)]
+
+    def cells(self, drawn: list[int]) -> list[int]:
+        """The cells that integers lead to."""
+        found: list[int] = []
+        for each in drawn:
+            if each >= self.total:
+                found.append(found[(each - self.total) // self.q])
+                continue
+            place = each
+            for cell, width in self.slots:
+                if place < width:
+                    found.append(cell)
+                    break
+                place -= width
+        return found
