@@ -178,8 +178,8 @@ class _Reader:
     def _budget(self, content: dict[str, Any]) -> None:
         if content.keys() != META or content["schema"] != SCHEMA or not all(isinstance(each, str) for each in content.values()):
             raise _Damage(f"it is not the budget of a ledger of schema {SCHEMA!r}")
-        amounts = [content["rho"]] if content["rho"] else [content["epsilon"], content["delta"]]
-        if not all(read_amount(each) >= 0 for each in amounts) or read_amount(amounts[0]) == 0:
+        total, delta = read_amount(content["rho"] or content["epsilon"]), read_amount(content["delta"] or "0.0")
+        if total == 0 or delta >= 1:
             raise _Damage("it is no budget")
         Guarantee(epsilon=1, delta=0, contributions=int(content["contributions"]), neighbouring=content["neighbouring"])
         self.meta = content
