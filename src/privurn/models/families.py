@@ -208,7 +208,8 @@ class Normal(Model):
     def coefficients(self, points: Floats) -> tuple[Floats, ...]:
         """With mean u and deviation s in units: u/s^2, -1/(2 s^2) and -u^2/(2 s^2) - log s - log(2 pi)/2."""
         u, s = (points[:, 0] - self.middle) / self.scale, points[:, 1] / self.scale
-        precision = 1.0 / (s * s)
+        with np.errstate(over="ignore"):  # a square beyond the floats has the inverse 0, near enough
+            precision = 1.0 / (s * s)
         return u * precision, -0.5 * precision, -0.5 * u * u * precision - np.log(s) - 0.5 * math.log(2.0 * math.pi)
 
     def log_prior(self, points: Floats) -> Floats:
