@@ -20,6 +20,7 @@ from privurn.noisy_statistics.table_statistic import TableStatistic
 if TYPE_CHECKING:
     from privurn.noisy_statistics.fit import Fit
 
+
 def plug_in(statistics: NoisyStatistics, *, level: float = 0.95) -> tuple[Summary, ...]:
     """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n

@@ -25,7 +25,8 @@ WIDE = 3.0
 
 class Limits(NamedTuple):
     """Numbers that moves need and no prior changes: where fresh draws end, how far noise reaches (in records), the bound of n
-    (or -1), worth."""
+    (or -1), worth.
+    """
 
     window: int
     reach_seen: float
@@ -155,7 +156,9 @@ def update_resized(proposed, counts, prior, largest_n, log_r, growing, rng):
 
 
 @compiled
-def update_size(n, proposed, proposed_noisy, limits, prior_total, rng, prior, settings, factors, hidden, counts, noisy, kept, sums):
+def update_size(
+    n, proposed, proposed_noisy, limits, prior_total, rng, prior, settings, factors, hidden, counts, noisy, kept, sums
+):
     """Grow or shrink all cells together, the noise held fixed; returns the new n and 1 where it was accepted."""
     log_r = -math.exp(LARGEST_RESIZE - RESIZE_RANGE * rng.random() ** 2)
     growing = rng.random() < 0.5
