@@ -31,8 +31,8 @@ SUFFIX = ".nc"
 class Summary:
     """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them.
 
-    Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far away,
-    such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
+    Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far
+    away, such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
     """
 
     name: str

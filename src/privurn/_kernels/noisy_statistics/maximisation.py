@@ -114,10 +114,10 @@ def update_climbing_chain(
 ):
     """Sweeps of records and jumps, each followed by a step uphill.
 
-    `climb` = (first gain, later gain, weight of the prior, furthest point). A path that wanders is drawn to where the likelihood
-    is flatter, in proportion to its gain, so after warming it goes on from its own average with the later gain, a small one.
-    `numbers` = (whether it has, sweeps, log largest jump); `average` is over at least the second half of the sweeps so far. A
-    first gain of 0 stays where it is and only measures slopes. Returns the records, perhaps moved to more room.
+    `climb` = (first gain, later gain, weight of the prior, furthest point). A path that wanders is drawn to where the
+    likelihood is flatter, in proportion to its gain, so after warming it goes on from its own average with the later gain, a
+    small one. `numbers` = (whether it has, sweeps, log largest jump); `average` is that since the last power of two of sweeps.
+    A first gain of 0 stays where it is and only measures slopes. Returns the records, perhaps moved to more room.
     """
     first_gain, later_gain, weight, furthest = climb
     total = np.zeros(len(noise.entries))
@@ -146,7 +146,7 @@ def update_climbing_chain(
             for j in range(len(point)):
                 point[j] = min(furthest, max(-furthest, point[j] + gain * slopes[j]))
             _update_placed(model, centre, factor, point, theta)
-            since = numbers[1] - 2.0 ** math.floor(math.log2(numbers[1])) + 1.0
+            since = numbers[1] - 2.0 ** (math.frexp(numbers[1])[1] - 1) + 1.0
             for j in range(len(point)):
                 average[j] += (point[j] - average[j]) / since
         at = update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
