@@ -3,6 +3,7 @@
 import csv
 import math
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -39,6 +40,9 @@ class PlayedEntropy(SystemEntropy):
         self.bounds += [first + step * i for i in range(size)]
         self.drawn += drawn.tolist()
         return drawn
+
+    def below_long_ramp(self, first: int, *, step: int, size: int) -> Iterator[int]:
+        return (self.below(first + step * i) for i in range(size))
 
     def below(self, bound: int) -> int:
         edge = int(self._generator.integers(0, 8))

@@ -34,8 +34,8 @@ class NotMixed(UserWarning):
 class Summary:
     """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them.
 
-    Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far away,
-    such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
+    Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far
+    away, such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
     """
 
     name: str
@@ -157,22 +157,25 @@ class Draws:
             standard_error=deviation / np.sqrt(plain) if plain > 0.0 else float("nan"),
         )
 
-    def problems(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Why these draws should not be trusted, one sentence each; nothing where there is nothing to say."""
+    def problems(self, names: Sequence[str] | None = None, *, means: bool = True) -> tuple[str, ...]:
+        """Why these draws should not be trusted, one sentence each; nothing where there is nothing to say.
+
+        means=False goes by ranks alone: what quantiles and intervals need.
+        """
         if not self.markov:
             return ()
         found = []
         for each in self.summary(names):
-            every = (each.effective_draws, each.tail_effective_draws, each.mean_effective_draws)
-            worst = float(np.min(every))  # nan where one is
+            worst = min(each.effective_draws, each.tail_effective_draws)
+            outside = each.lower < each.upper and not each.lower <= each.mean <= each.upper
             if not worst >= SMALLEST_ESS or (each.r_hat is not None and not each.r_hat <= LARGEST_R_HAT):
                 found.append(
                     f"{each.name} has not mixed: R-hat {each.r_hat:.3f}, {worst:.0f} effective draws; run longer chains."
                 )
-            elif each.lower < each.upper and not each.lower <= each.mean <= each.upper and worst < OUTLYING_ESS:
+            elif means and not each.mean_effective_draws >= (OUTLYING_ESS if outside else SMALLEST_ESS):
                 found.append(
-                    f"{each.name} has its mean outside its own interval, so a few draws far away decide it, and only "
-                    f"{worst:.0f} effective draws; run longer chains."
+                    f"{each.name} has a mean{' outside its interval' if outside else ''} that a few draws far away decide "
+                    f"({each.mean_effective_draws:.0f} effective draws): a start not forgotten, or tails too heavy for a mean."
                 )
         return tuple(found)
 

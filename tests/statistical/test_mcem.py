@@ -53,9 +53,9 @@ def measured(model, observed, *, centre, record=None, lean=0.0, sweeps=12_000, c
     slopes = np.empty((sweeps, size))
     tuning = Tuning(0 if observed.n else 3, 0, not observed.n, 3, model.standard_width)
     head = (model.record if record is None else record, observed.noise_record(), observed.size_record(), tuning)
-    state = (theta, np.zeros(size), records, np.array([n], np.int64), np.zeros(3))
+    state = (theta, np.zeros(size), np.zeros(size), records, np.array([n], np.int64), np.zeros(3))
     run = maximisation.update_climbing_chain if compiled else maximisation.update_climbing_chain.py_func
-    run(*head, centre, np.eye(size), np.full(size, lean), (0.0, 0.0, 1.0), *state, rng, sweeps, 1, False, *kept, slopes)
+    run(*head, centre, np.eye(size), np.full(size, lean), (0.0, 0.0, 0.0, 1.0), *state, rng, sweeps, 1, False, *kept, slopes)
     batches = slopes.reshape(20, -1, size)[1:].mean(axis=1)
     return batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(19)
 

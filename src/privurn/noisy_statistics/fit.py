@@ -80,7 +80,8 @@ def fit(
     """The posterior of a model's parameters and of n.
 
     With `draws` left out the chains go on until they have mixed: each time twice as many draws are made as were judged, at
-    most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed` warning says so.
+    most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed` warning says
+    so. A checkpoint goes on bit by bit, whatever length the run had come to.
     """
     if chains < 2:
         raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="chains=4")

@@ -5,8 +5,9 @@ E-step: one sweep of the chain (records, and jumps where n is secret) at the cur
 M-step, method="gradient": a step uphill. The slope of the likelihood is an expectation over the latent records (Fisher's
 identity), here with the *standardised* records held fixed, where it has the spread of the noise's score. With the records
 themselves held fixed, as in classical EM, nearly all information is missing, and each step goes only that small a part of the
-way. Steps are taken in coordinates where a short run of the posterior's chain has unit covariance, with a falling gain, and
-the estimate is the average of the path (Polyak and Ruppert).
+way. Steps are taken in coordinates where a run of the posterior's chain has unit covariance, first with a falling gain; then
+from the average of that path with a small one, since a path that wanders is drawn to where the likelihood is flatter. The
+estimate is the average of the second path (Polyak and Ruppert) without its first third, which brings it to its own level.
 
 method="closed form": the maximum of the complete-data likelihood at each sweep's records, averaged over the path: the
 algorithm of the literature, kept for comparison. Such a path wanders widely instead of settling, so its average is no
@@ -30,20 +31,27 @@ from privurn.errors import ModelError
 from privurn.noisy_statistics.latent_chain import JUMPS, LatentChain, entry
 from privurn.noisy_statistics.model import Model, PythonModel, provide_plain
 from privurn.noisy_statistics.observed import Observed
-from privurn.samplers.run import Arrays, Progress, Schedule, run_chains
+from privurn.samplers.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
 
 Floats = NDArray[np.float64]
 Method = Literal["gradient", "closed form"]
 Penalty = Literal["none", "prior"]
 
 GAIN = 0.1
-WARM_UP, PILOT = 1000, 500
-"""Sweeps and draws of each of the posterior's chains that give starts and scales."""
+TIMES = 10.0
+"""How often a path could go the whole way after warming: its gain is this over the sweeps."""
+
+WARM_UP, PILOT, LONGEST_PILOT = 1000, 500, 16_000
+"""Sweeps and draws of each of the posterior's chains that give starts and scales; they are doubled until the chains have mixed.
+"""
 
 FURTHEST = 10.0
 """Posterior deviations from the posterior mean that are searched."""
 
 SMALLEST_LEANING = 30
+
+BATCHES = 2
+"""Of each path, for the Monte Carlo error of its average."""
 
 PROBES, ROUNDS = 200, 5
 """Sweeps at each point where the slope is checked, and how often that is repeated while it is not clear."""
@@ -61,6 +69,7 @@ class _Scales:
     model: Model
     frees: Floats
     sizes: NDArray[np.int64]
+    problems: tuple[str, ...]
 
     @cached_property
     def centre(self) -> Floats:
@@ -100,13 +109,18 @@ def _scales(model: Model, observed: Observed, *, chains: int, seed: int, progres
 
     if isinstance(model, PythonModel):
         provide_plain()
-    schedule = Schedule(chains=chains, warm_up=WARM_UP, draws=PILOT, seed=seed)
-    draws = run_chains(LatentChain(model=model, observed=observed), schedule=schedule, progress=progress)
+    draws, problems = run_until_mixed(
+        LatentChain(model=model, observed=observed),
+        schedule=Schedule(chains=chains, warm_up=WARM_UP, draws=PILOT, seed=seed),
+        longest=LONGEST_PILOT,
+        progress=progress,
+    )
     flat = {name: draws.flat(name) for name in draws.variables}
-    frees = np.empty((chains * PILOT, model.n_parameters))
+    frees = np.empty((chains * draws.n_draws, model.n_parameters))
     for i, free in enumerate(frees):
         protocol.update_free(model.record, model.flat({name: values[i] for name, values in flat.items()}), free)
-    return _Scales(model=model, frees=frees, sizes=flat["n"])
+    unmixed = [f"the posterior's chains, which give starts and scales, have not mixed: {each}" for each in problems[:1]]
+    return _Scales(model=model, frees=frees, sizes=flat["n"], problems=tuple(unmixed))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,6 +131,7 @@ class _Climbing(LatentChain):
     centre: Floats
     factor: Floats
     gain: float = GAIN
+    later_gain: float = 0.0
     weight: float = 0.0
 
     @property
@@ -135,7 +150,8 @@ class _Climbing(LatentChain):
         records = np.zeros((n + n // 4 + 16, len(self.model.record.columns)))
         records[:n] = self.model.simulate(theta, n=n, rng=rng)
         count = np.array([n], np.int64)
-        return {"theta": theta, "point": point, "records": records, "count": count, "numbers": np.zeros(3)}
+        own = {"theta": theta, "point": point, "average": point.copy()}
+        return {**own, "records": records, "count": count, "numbers": np.zeros(3)}
 
     def advance(
         self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
@@ -149,8 +165,8 @@ class _Climbing(LatentChain):
         state["records"] = entry(update_climbing_chain, self.model)(
             *(self.model.record, self.noise(), self.observed.size_record(), self._tuning()),
             *(self.centre, np.ascontiguousarray(self.factor), self.scales.lean(self.factor)),
-            (self.gain, self.weight, FURTHEST),
-            *(state[name] for name in ("theta", "point", "records", "count", "numbers")),
+            (self.gain, self.later_gain, self.weight, FURTHEST),
+            *(state[name] for name in ("theta", "point", "average", "records", "count", "numbers")),
             *(rng, sweeps, thin, warming, kept, kept_n, rates, points, slopes),
         )
         if warming:
@@ -201,8 +217,12 @@ class Maximum:
 
     def summary(self) -> tuple[Summary, ...]:
         """One row for each number, the estimate as `mean`; deviation and interval are the path's, no confidence statement."""
-        values = np.concatenate([np.ravel(self.estimate[name]) for name in self.trace.variables])
-        return tuple(replace(row, mean=float(value)) for row, value in zip(self.trace.summary(), values, strict=True))
+        values, errors = (
+            np.concatenate([np.ravel(each[name]) for name in self.trace.variables])
+            for each in (self.estimate, self.monte_carlo_error)
+        )
+        rows = zip(self.trace.summary(), values, errors, strict=True)
+        return tuple(replace(row, mean=float(value), standard_error=float(error)) for row, value, error in rows)
 
 
 def maximise(
@@ -254,28 +274,39 @@ def maximise(
         "centre": scales.centre,
         "factor": scales.factor,
     }
-    climbing = (_Climbing if method == "gradient" else _Maximising)(**common, weight=float(penalty == "prior"))
     warm_up, thin = iterations // 4, max(1, iterations // 4000)
+    kind = _Climbing if method == "gradient" else _Maximising
+    climbing = kind(**common, weight=float(penalty == "prior"), later_gain=TIMES / (iterations - warm_up))
+    draws, forgotten = iterations // 2 // thin, warm_up // thin
     trace = run_chains(
         climbing,
-        schedule=Schedule(chains=chains, warm_up=warm_up, draws=(iterations - warm_up) // thin, thin=thin, seed=seeds[1]),
+        schedule=Schedule(chains=chains, warm_up=warm_up, forgotten=forgotten, draws=draws, thin=thin, seed=seeds[1]),
         progress=lambda done, _, figures: progress(before + done, whole, figures),
         dims=model.dims,
         coords=model.coords,
     )
     estimate: dict[str, Any] = {name: values.mean(axis=(0, 1)) for name, values in trace.variables.items()}
-    rows = iter(trace.summary())
-    error = {
-        name: np.reshape([next(rows).standard_error for _ in range(np.size(value))], np.shape(value))
-        for name, value in estimate.items()
-    }
+    error = {name: _error(values) for name, values in trace.variables.items()}
     if method == "closed form":
-        return Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=trace.problems())
+        problems = (*scales.problems, *trace.problems())
+        return Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems)
     free = scales.centre + scales.factor @ trace.sample_stats["point"].mean(axis=(0, 1))
     estimate |= scales.named(free)
     rng = np.random.default_rng(seeds[1])
-    problems = (*_unsettled(scales, trace), *_rising(climbing, free, rng))
+    problems = (*scales.problems, *_unsettled(scales, trace), *_rising(climbing, free, rng))
     return Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems)
+
+
+def _error(paths: NDArray[Any]) -> Any:
+    """Standard error of the average of paths (chain, draw, ...), from the means of their halves.
+
+    A path with a small gain remembers over a good part of its length, longer than an autocorrelation that is summed up to a cut
+    can tell; halves of several paths are long enough, and see chains that differ.
+    """
+    length = paths.shape[1] // BATCHES
+    tail = paths[:, paths.shape[1] - BATCHES * length :].astype(np.float64)
+    means = tail.reshape(len(paths) * BATCHES, length, *paths.shape[2:]).mean(axis=1)
+    return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
 def _unsettled(scales: _Scales, trace: Draws) -> list[str]:
@@ -285,7 +316,7 @@ def _unsettled(scales: _Scales, trace: Draws) -> list[str]:
     found = []
     for j in range(paths.shape[2]):
         path = paths[:, :, j]
-        error = path.std() / np.sqrt(effective_draws(path))
+        error = float(_error(path))
         drift = abs(path[:, half:].mean() - path[:, :half].mean())
         if not (error <= LARGEST_ERROR and drift <= max(4.0 * error, LARGEST_ERROR)):
             found.append(

@@ -209,7 +209,7 @@ def infer_table(
         sampler,
         schedule=asked,
         longest=longest,
-        judged=lambda drawn: judged(drawn).problems(),
+        judged=judged,
         threads=threads,
         checkpoint=checkpoint,
         progress=progress,

@@ -51,6 +51,8 @@ PIECES = 100
 SAVE_EVERY = 10.0
 """Seconds between two writings of the checkpoint."""
 
+TAILS = 8
+
 Problems = tuple[str, ...]
 
 
@@ -136,7 +138,7 @@ def run_until_mixed(
     *,
     schedule: Schedule,
     longest: int,
-    judged: Callable[[Draws], Problems] = Draws.problems,
+    judged: Callable[[Draws], Draws] = lambda draws: draws,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
     progress: Progress = lambda done, total, figures: None,
@@ -144,10 +146,12 @@ def run_until_mixed(
     coords: Mapping[str, Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> tuple[Draws, Problems]:
-    """Draws of chains that go on until `judged` finds no problem, or twice as many draws were more than `longest`.
+    """Draws of chains that go on until those that are `judged` have no problem, or twice as many were more than `longest`.
 
-    Each time twice as many draws are made as were judged, and those that were judged are forgotten. A checkpoint goes on from
-    wherever the run was; what was judged before needs no second judgement, so the draws are those of a run in one go.
+    Each time twice as many draws are made as were judged, and those that were judged are forgotten. A mean that few draws
+    decide is waited for until there are TAILS times as many draws as at first, no longer: where tails are too heavy for a mean,
+    nothing cures it. A checkpoint goes on from wherever the run was; what was judged before needs no second judgement, so the
+    draws are those of a run in one go.
     """
     work = _work(sampler, schedule, threads, checkpoint, progress, dims=dims, coords=coords, attributes=attributes)
     stages = [schedule]
@@ -157,8 +161,8 @@ def run_until_mixed(
     for stage in [each for each in stages if run.done <= each.sweeps]:
         run = work.advanced(run.forgetting(stage.forgotten), stage)
         draws = work.draws(run, stage)
-        problems = judged(draws)
-        if not problems:
+        problems = judged(draws).problems()
+        if not problems or (stage.draws >= TAILS * schedule.draws and not judged(draws).problems(means=False)):
             break
     return draws, problems
 

@@ -36,7 +36,7 @@ STEP = 0.1
 """Half the width of the central difference, in posterior deviations."""
 
 SETTLING, POWER = 100.0, 0.6
-"""The gain is first / (1 + sweeps / SETTLING)^POWER: slowly enough to arrive, fast enough for the average to be efficient."""
+"""While warming the gain is first / (1 + sweeps / SETTLING)^POWER: slowly enough to arrive, fast enough to settle."""
 
 
 @register_jitable
@@ -98,6 +98,7 @@ def update_climbing_chain(
     climb,
     theta,
     point,
+    average,
     records,
     count,
     numbers,
@@ -111,16 +112,23 @@ def update_climbing_chain(
     kept_point,
     kept_slopes,
 ):
-    """Sweeps of records and jumps, each followed by a step uphill. `climb` = (first gain, weight of the prior, furthest point).
+    """Sweeps of records and jumps, each followed by a step uphill.
 
+    `climb` = (first gain, later gain, weight of the prior, furthest point). A path that wanders is drawn to where the
+    likelihood is flatter, in proportion to its gain, so after warming it goes on from its own average with the later gain, a
+    small one. `numbers` = (whether it has, sweeps, log largest jump); `average` is that since the last power of two of sweeps.
     A first gain of 0 stays where it is and only measures slopes. Returns the records, perhaps moved to more room.
     """
-    first_gain, weight, furthest = climb
+    first_gain, later_gain, weight, furthest = climb
     total = np.zeros(len(noise.entries))
     slopes = np.zeros(len(point))
     standard = np.zeros((records.shape[0], tuning.width))
     n = count[0]
     for sweep in range(sweeps):
+        if first_gain > 0.0 and not warming and numbers[0] == 0.0:
+            numbers[0] = 1.0
+            point[:] = average
+            _update_placed(model, centre, factor, point, theta)
         records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
         standard = grown(standard, n)
         for i in range(n):
@@ -130,7 +138,7 @@ def update_climbing_chain(
         )
         numbers[1] += 1.0
         if first_gain > 0.0:
-            gain = first_gain / (1.0 + numbers[1] / SETTLING) ** POWER
+            gain = first_gain / (1.0 + numbers[1] / SETTLING) ** POWER if warming else later_gain
             length = 0.0
             for j in range(len(point)):
                 length += slopes[j] * slopes[j]
@@ -138,6 +146,9 @@ def update_climbing_chain(
             for j in range(len(point)):
                 point[j] = min(furthest, max(-furthest, point[j] + gain * slopes[j]))
             _update_placed(model, centre, factor, point, theta)
+            since = numbers[1] - 2.0 ** (math.frexp(numbers[1])[1] - 1) + 1.0
+            for j in range(len(point)):
+                average[j] += (point[j] - average[j]) / since
         at = update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
         if at >= 0:
             kept_point[at] = point

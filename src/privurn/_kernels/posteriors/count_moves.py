@@ -24,9 +24,7 @@ WIDE = 3.0
 
 
 class Limits(NamedTuple):
-    """Numbers that moves need and no prior changes: where fresh draws end, how far noise reaches (in records), the bound of n
-    (or -1), worth.
-    """
+    """Numbers that moves need: where fresh draws end, how far noise reaches (in records), the bound of n (or -1), worth."""
 
     window: int
     reach_seen: float

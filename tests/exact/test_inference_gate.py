@@ -1,0 +1,402 @@
+"""Every inference that can be started, at its defaults and through the public call, against a tiny case worked out otherwise.
+
+A row is a registered mechanism, n public or secret, and a reference: enumeration, quadrature, or weighted draws from the prior.
+Chains have fixed seeds, and the probabilities that they give to half-lines lie within five standard errors of those of the
+reference; a test at the end demands a row for every mechanism, statistic and channel that is registered. The command line must
+find, with the same seed, what Python finds.
+"""
+
+import inspect
+import json
+import warnings
+from fractions import Fraction
+from itertools import product
+from math import factorial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from inference_references import line, odds, parts, proportion, rate, share_cdf, shared_prior_posterior, size_cdf
+from latent_count_laws import prior_log, records_log, tables
+from mixture_states import log_urn, partitions
+from typer.testing import CliRunner
+
+import privurn
+from privurn.channels.randomised_response import RandomisedResponseChannel
+from privurn.channels.registry import CHANNELS
+from privurn.cli.infer_statistics import register
+from privurn.draws import effective_draws
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
+from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.registry import BUILDERS
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mixtures import CategoricalKernel, DirichletProcess, MixtureModel
+from privurn.noisy_statistics import (
+    BernoulliStatistic,
+    Budget,
+    DirichletStatistic,
+    LogisticStatistic,
+    NoisyStatistics,
+    NormalStatistic,
+    NotMixed,
+    PoissonStatistic,
+    RegressionStatistic,
+    TableStatistic,
+    release_statistics,
+)
+from privurn.noisy_statistics.fit import fit
+from privurn.noisy_statistics.registry import STATISTICS
+from privurn.posteriors.count_terms import NoisyRecordsTerm, term_for
+from privurn.posteriors.released import Observed
+from privurn.privacy.entropy import SeededEntropy
+from privurn.samplers.run import Schedule
+
+ERRORS = 5.0
+GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})
+APP = typer.Typer()
+register(APP)
+
+
+def agree(drawn, points, exact, exact_error=0.0):
+    """Shares of draws (chain, draw) at most each point, against a reference; false alarms are settled by the seed."""
+    values = np.asarray(drawn, np.float64)
+    for x, wanted, other in zip(points, exact, np.broadcast_to(exact_error, len(points)), strict=True):
+        below = (values <= x).astype(np.float64)
+        error = np.hypot(below.std() / np.sqrt(effective_draws(below, of="mean")), other)
+        assert abs(below.mean() - wanted) <= ERRORS * error + 1e-9, (x, below.mean(), wanted, error)
+
+
+# ---- releases --------------------------------------------------------------------------------------------------------------
+
+HALF = Fraction(1, 2)
+RELEASES = {
+    ("dirichlet-multinomial", "public"): (DirichletMultinomial(n=5, cells=3, alpha=HALF, records=7), [4, 1, 2]),
+    ("dirichlet-multinomial", "secret"): (DirichletMultinomial(n=None, cells=3, alpha=HALF, records=7), [4, 1, 2]),
+    ("dirichlet-process", "public"): (PitmanYor(n=5, records=7, strength=Fraction(2), base=FiniteBase(cells=3)), [4, 1, 2]),
+    ("perturbed-histogram", "public"): (
+        PerturbedHistogram(n=5, cells=3, records=3, noise="discrete-laplace", scale=1.0, publish="counts"),
+        [4, 1, -1],
+    ),
+    ("perturbed-histogram", "secret"): (
+        PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=1.0, publish="counts"),
+        [6, 3, -1],
+    ),
+    ("perturbed-histogram records", "public"): (
+        PerturbedHistogram(n=4, cells=3, records=6, noise="discrete-laplace", scale=0.7),
+        [4, 2, 0],
+    ),
+    ("perturbed-histogram records", "secret"): (
+        PerturbedHistogram(n=None, cells=3, records=6, noise="discrete-laplace", scale=0.7),
+        [4, 2, 0],
+    ),
+    ("smoothed-histogram", "public"): (SmoothedHistogram(n=5, cells=3, records=8, weight=HALF), [5, 2, 1]),
+    ("posterior-sample", "public"): (PosteriorSample(n=5, cells=3, alpha=HALF, records=10, draws=2), [[5, 1, 4], [3, 3, 4]]),
+    ("posterior-sample", "secret"): (PosteriorSample(n=None, cells=3, alpha=HALF, records=10), [[5, 1, 4]]),
+    ("label-discovery", "public"): (
+        DiscoveredUrn(
+            n=5,
+            records=7,
+            discovery=LabelDiscovery(scale=1.0, threshold=10),
+            urn=DirichletMultinomial(n=5, cells=3, alpha=HALF, records=7),
+            urn_guarantee=privurn.Guarantee(epsilon=1.0, delta=1e-6),
+        ),
+        [4, 1, 2],
+    ),
+}
+LARGEST = {"dirichlet-multinomial": 30, "perturbed-histogram": 30, "perturbed-histogram records": 5, "posterior-sample": 30}
+"""Bound of the flat prior of a secret n, so that everything can be listed."""
+
+WITHOUT = {"pitman-yor", "exponential", "pseudo-posterior"}
+"""No law of counts: a discount, or a law that is not one of the confidential counts' cells."""
+
+
+def listed_noisy_counts(term, counts):
+    """Records drawn from noisy counts that were not published: the sum over all of them."""
+    reach = range(-9, max(counts) + 10)
+    total = 0.0
+    for noisy in product(reach, repeat=len(counts)):
+        noise = sum(abs(d - c) for d, c in zip(noisy, counts, strict=True)) / term.scale
+        if noise < 12.0:
+            total += np.exp(-noise + records_log(term, noisy))
+    return float(np.log(total))
+
+
+@pytest.mark.parametrize("row", RELEASES, ids=" ".join)
+def test_releases_under_the_default_prior(row):
+    mechanism, numbers = RELEASES[row]
+    counts = np.array(numbers) / (10.0 if row[0] == "posterior-sample" else 1)
+    observed = Observed(mechanism=mechanism, domain=GRID, counts=counts)
+    largest = LARGEST.get(row[0])
+    options = {"largest_n": largest} if row[1] == "secret" else {}
+    found = privurn.posterior(observed, functionals=["P(x=0)", "P(x=1)"], seed=1, **options)
+    term = term_for(mechanism, counts=counts)
+    sizes = range(largest + 1) if row[1] == "secret" else [mechanism.n]
+    how = {"likelihood": listed_noisy_counts} if isinstance(term, NoisyRecordsTerm) else {}
+    exact = shared_prior_posterior(term, cells=3, sizes=sizes, **how)
+    points = (0.2, 0.4, 0.6, 0.8)
+    for cell, name in enumerate(["P(x=0)", "P(x=1)"]):
+        agree(found.draws[name], points, share_cdf(exact, cell=cell, at=points))
+    if row[1] == "secret":
+        ends = [largest // 6, largest // 3, largest // 2]
+        agree(found.draws["n"], ends, size_cdf(exact, at=ends))
+
+
+def test_a_secret_n_of_eight_records_in_three_cells():
+    """Noisy counts of 8 records: the mean of n as the enumeration has it."""
+    mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=4.0, publish="counts")
+    observed = Observed(mechanism=mechanism, domain=GRID, counts=np.array([5, 3, 0]))
+    exact = shared_prior_posterior(term_for(mechanism, counts=observed.counts), cells=3, sizes=range(61))
+    mean = sum(sum(counts) * weight for counts, _, weight in exact)
+    found = {each.name: each for each in privurn.posterior(observed, largest_n=60, n_draws=4000, seed=2).summary()}["n"]
+    assert abs(found.mean - mean) < ERRORS * found.standard_error
+    assert found.standard_error < 0.15
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------------
+
+BOUNDS = {"bounds": (-1, 1)}
+SECRET, PUBLIC = Budget(epsilon=20, epsilon_n=2), Budget(epsilon=20, neighbouring="replace-one")
+WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace")}
+WHOLE["public"] = Budget(epsilon=1, neighbouring="replace-one", noise="discrete-laplace")
+MAKERS = {
+    "bernoulli": (lambda budget: BernoulliStatistic.calibrated(column="y", budget=budget), WHOLE, [4.0], 6),
+    "poisson": (lambda budget: PoissonStatistic.calibrated(column="y", upper=4, budget=budget), WHOLE, [9.0], 5),
+    "normal": (
+        lambda budget: NormalStatistic.calibrated(response="y", **BOUNDS, budget=budget),
+        {"secret": SECRET, "public": PUBLIC},
+        [0.8, 0.9],
+        4,
+    ),
+    "regression": (
+        lambda budget: RegressionStatistic.calibrated(response="y", covariates=["x"], **BOUNDS, budget=budget),
+        {"secret": SECRET, "public": PUBLIC},
+        [0.4, 0.8, 0.9, 0.5, 0.9],
+        4,
+    ),
+    "logistic": (
+        lambda budget: LogisticStatistic.calibrated(response="y", covariates=["x"], **BOUNDS, budget=budget),
+        {"secret": SECRET, "public": PUBLIC},
+        [0.2, 0.9, -0.8, 1.1],
+        4,
+    ),
+    "dirichlet": (
+        lambda budget: DirichletStatistic.calibrated(parts=["a", "b"], floor=0.05, budget=budget),
+        {"secret": SECRET, "public": PUBLIC},
+        [-3.5, -2.4],
+        4,
+    ),
+}
+CALLS = {
+    "bernoulli": "fit_mean",
+    "poisson": "fit_mean",
+    "normal": "fit_mean",
+    "regression": "fit_regression",
+    "logistic": "fit_logistic",
+    "dirichlet": "fit_dirichlet",
+    "table": "infer_table",
+}
+STATISTIC_ROWS = [(model, size) for model in (*MAKERS, "table") for size in ("public", "secret")]
+
+
+def statistics_of(model, size):
+    """Released numbers on the lattice of their noise, and what a reference needs to know of them."""
+    make, budgets, values, n = MAKERS[model]
+    mechanism = make(budgets[size])
+    values = np.array(values) - n * mechanism.offsets
+    public = n if size == "public" else None
+    noisy_n = None if size == "public" else float(n)
+    statistics = NoisyStatistics(mechanism=mechanism, values=values, n=public, noisy_n=noisy_n)
+    size_scale = None if mechanism.size_noise is None else mechanism.size_noise.scale
+    seen = {"values": values, "scale": mechanism.noise.scale, "n": public, "noisy_n": noisy_n, "size_scale": size_scale}
+    return statistics, seen, float(mechanism.offsets.max())
+
+
+def quiet(call, *given, **options):
+    """The call without its warning: tails too heavy for a mean are no fault here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotMixed)
+        return call(*given, **options)
+
+
+WEIGHTED = 400_000
+NAMES = {
+    "normal": {"intercept": ("mean", ()), "tau": ("tau", ())},
+    "regression": {"intercept": ("beta", (0,)), "slope": ("beta", (1,)), "tau": ("tau", ()), "mu": ("mu", (0,))},
+    "logistic": {"intercept": ("beta", (0,)), "slope": ("beta", (1,)), "mu": ("mu", (0,))},
+    "dirichlet": {"first": ("alpha", (0,)), "second": ("alpha", (1,))},
+}
+POINTS = {
+    "normal": {"intercept": (-0.2, 0.1, 0.3, 0.8), "tau": (2.0, 10.0, 40.0)},
+    "regression": {"intercept": (-0.5, 0.0, 0.3), "slope": (-1.0, 0.3, 1.5), "tau": (2.0, 20.0), "mu": (-0.2, 0.1, 0.4)},
+    "logistic": {"intercept": (-3.0, 0.0, 3.0), "slope": (0.0, 3.0, 7.0), "mu": (-0.5, 0.0, 0.5)},
+    "dirichlet": {"first": (1.0, 3.0, 10.0), "second": (1.0, 4.0, 12.0)},
+}
+SIZES = (2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(("model", "size"), [row for row in STATISTIC_ROWS if row[0] in NAMES], ids=" ".join)
+def test_statistics_against_weighted_draws_from_the_prior(model, size):
+    statistics, seen, offset = statistics_of(model, size)
+    most = 12 if size == "secret" else seen["n"]
+    how = {"size": WEIGHTED, "rng": np.random.default_rng(3), "most": most}
+    if model in ("normal", "regression"):
+        reference = line(seen, offset=offset, **how)
+    else:
+        reference = odds(seen, offset=offset, **how) if model == "logistic" else parts(seen, floor=0.05, **how)
+    assert 1.0 / (reference.weights**2).sum() > 2000.0  # draws that count
+    found = quiet(getattr(privurn, CALLS[model]), statistics, seed=1).draws
+    points = POINTS[model] | ({"n": SIZES} if size == "secret" else {})
+    exact, errors = reference.cdf(points)
+    for name, at in points.items():
+        variable, place = NAMES[model].get(name, (name, ()))
+        agree(found[variable][(..., *place)], at, exact[name], errors[name])
+
+
+@pytest.mark.parametrize("size", ["public", "secret"])
+@pytest.mark.parametrize(("model", "at"), [("bernoulli", (0.3, 0.5, 0.7, 0.9)), ("poisson", (0.8, 1.6, 2.4, 4.0))])
+def test_sums_against_enumeration(model, size, at):
+    statistics, seen, _ = statistics_of(model, size)
+    name, work = {"bernoulli": ("probability", proportion), "poisson": ("rate", lambda s, at: rate(s, upper=4, at=at))}[model]
+    exact = work(seen, at={name: at, "n": (3, 5, 7, 9)})
+    found = privurn.fit_mean(statistics, seed=1).draws
+    agree(found[name], at, exact[name])
+    if size == "secret":
+        agree(found["n"], (3, 5, 7, 9), exact["n"])
+
+
+def table_of(size):
+    domain = {"y": privurn.Categories(["a", "b"])}
+    mechanism = TableStatistic.calibrated(domain=domain, budget=WHOLE[size])
+    values = np.array([5.0, 2.0, -1.0])
+    public, noisy = (6, None) if size == "public" else (None, 7.0)
+    return NoisyStatistics(mechanism=mechanism, values=values, n=public, noisy_n=noisy)
+
+
+@pytest.mark.parametrize("size", ["public", "secret"])
+def test_tables_against_enumeration(size):
+    statistics = table_of(size)
+    scale = statistics.noise.scale
+    most = 45 if size == "secret" else 6
+    posterior = []
+    for n in range(most + 1) if size == "secret" else [6]:
+        level = 0.0 if size == "public" else -abs(7.0 - n) / statistics.size_noise.scale
+        for counts in tables(3, n):
+            away = sum(abs(v - c) for v, c in zip(statistics.values, counts, strict=True)) / scale
+            posterior.append((counts, 1.0, np.exp(level - away + prior_log(counts, [1.0] * 3))))
+    total = sum(weight for *_, weight in posterior)
+    posterior = [(counts, a, weight / total) for counts, a, weight in posterior]
+    found = privurn.infer_table(statistics, seed=1)
+    points = (0.1, 0.3, 0.5, 0.7)
+    for cell in range(3):
+        agree(found["p"][..., cell], points, share_cdf(posterior, cell=cell, at=points))
+    if size == "secret":
+        agree(found["n"], (4, 6, 8, 11), size_cdf(posterior, at=(4, 6, 8, 11)))
+
+
+# ---- the command line says what Python says --------------------------------------------------------------------------------
+
+RECORDS = {
+    "bernoulli": [[1], [0], [1], [1]],
+    "poisson": [[2], [0], [4], [1]],
+    "normal": [[0.2], [-0.4], [0.5], [0.1]],
+    "regression": [[0.1, 0.3], [-0.6, -0.2], [0.4, 0.5], [0.0, 0.2]],
+    "logistic": [[0.1, 1], [-0.6, 0], [0.4, 1], [0.0, 0]],
+    "dirichlet": [[0.4, 0.6], [0.3, 0.7], [0.5, 0.5], [0.2, 0.8]],
+    "table": [["a"], ["b"], ["a"], ["a"]],
+}
+NAMED = {"regression": ["x", "y"], "logistic": ["x", "y"], "dirichlet": ["a", "b"]}
+
+
+@pytest.mark.parametrize(("model", "size"), STATISTIC_ROWS, ids=" ".join)
+def test_the_command_and_the_object_that_was_released_give_the_same(model, size, tmp_path):
+    """release_statistics(...) handed on as it is, and its file to the command, both at their default priors."""
+    import pandas as pd
+
+    data = pd.DataFrame(RECORDS[model], columns=NAMED.get(model, ["y"]))
+    if model == "table":
+        budget, mechanism = WHOLE[size], table_of(size).mechanism
+    else:
+        make, budgets, *_ = MAKERS[model]
+        budget, mechanism = budgets[size], make(budgets[size])
+    released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(4))
+    released.save(tmp_path / "stats.json")
+    command = {"fit_mean": "mean", "infer_table": "table"}.get(CALLS[model], model)
+    short = ["--draws", "30", "--warm-up", "20", "--chains", "2", "--seed", "5", "--json"]
+    told = CliRunner().invoke(APP, [command, str(tmp_path / "stats.json"), *short])
+    assert told.exit_code == 0, told.output
+    rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["variables"]}
+    if model == "table":
+        schedule = Schedule(chains=2, warm_up=20, draws=30, seed=5)
+        draws = quiet(privurn.infer_table, released, schedule=schedule)
+    else:
+        draws = quiet(getattr(privurn, CALLS[model]), released, chains=2, warm_up=20, draws=30, seed=5).draws
+    own = {row.name: row.mean for row in draws.summary()}
+    assert rows
+    assert all(value == own[name] for name, value in rows.items())
+
+
+def test_lengths_of_the_commands_are_those_of_python():
+    defaults = {name: each.default for name, each in inspect.signature(fit).parameters.items()}
+    for group in APP.registered_commands:
+        options = {name: each.default for name, each in inspect.signature(group.callback).parameters.items()}
+        assert (options["draws"], options["chains"]) == ("auto", defaults["chains"])
+        if group.name != "table":
+            assert int(options["warm_up"]) == defaults["warm_up"]
+            assert options["moves"] == defaults["moves"]
+
+
+# ---- mixtures --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_of_categories_behind_randomised_response():
+    """Three records, all clusterings and latent codes: the number of clusters, through the public call at its defaults."""
+    model = MixtureModel(
+        channel=RandomisedResponseChannel(categories=2, odds=Fraction(4)),
+        kernel=CategoricalKernel(categories=(2,)),
+        mixing=DirichletProcess(strength=0.8),
+    )
+    law = np.zeros(4)
+    for c in partitions(3):
+        for y in product(range(2), repeat=3):
+            weight = np.exp(log_urn(c, ("DirichletProcess", {"strength": 0.8})))
+            for cluster in set(c):  # a uniform prior of the probability: ones! zeros! / (1 + all)!
+                ones = sum(y[i] for i in range(3) if c[i] == cluster)
+                zeros = c.count(cluster) - ones
+                weight *= factorial(ones) * factorial(zeros) / factorial(1 + ones + zeros)
+            law[max(c) + 1] += weight * np.prod([0.8 if y[i] == z else 0.2 for i, z in enumerate((0, 1, 1))])
+    law /= law.sum()
+    found = privurn.fit_mixture(np.array([0, 1, 1]), model=model, seed=1)
+    agree(found.n_clusters, (1, 2), np.cumsum(law)[1:3])
+
+
+MIXTURES = {"randomised-response"}
+RANKED = {
+    "laplace": "LaplaceChannel",
+    "gaussian": "GaussianChannel",
+    "haar-wavelet": "HaarWaveletChannel",
+    "randomised-responses": "RandomisedResponsesChannel",
+    "discrete-laplace": "DiscreteLaplaceChannel",
+    "discrete-gaussian": "DiscreteGaussianChannel",
+    "smoothed-histogram": "SmoothedHistogramChannel",
+    "noisy-statistic": "NoisyStatisticChannel",
+}
+"""Channels of mixtures that have no tiny case here yet; their posteriors are shown by other tests of the same folder tree."""
+
+
+def test_channels_without_a_row_are_tested_elsewhere():
+    assert MIXTURES | set(RANKED) == set(CHANNELS)
+    others = [path.read_text() for path in Path(__file__).parents[1].glob("*/test_*.py") if path != Path(__file__)]
+    assert all(any(f"{channel}(" in text or f"{channel}." in text for text in others) for channel in RANKED.values())
+
+
+def test_every_registered_inference_has_a_row():
+    """A mechanism, statistic or channel that is added needs its row here, or a reason why it has no likelihood."""
+    rows = {name.partition(" ")[0] for name, _ in RELEASES}
+    assert rows | WITHOUT == set(BUILDERS)
+    assert not rows & WITHOUT
+    assert {f"noisy-{model}-statistics" for model, _ in STATISTIC_ROWS} == set(STATISTICS)
+    assert set(CALLS) == {model for model, _ in STATISTIC_ROWS}
