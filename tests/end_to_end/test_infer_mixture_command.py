@@ -46,7 +46,7 @@ def test_json_says_everything(command, noisy):
     assert answer["channel"]["scale"] == 2.0
     assert (answer["records"], answer["sampler"], answer["chains"], answer["draws"]) == (60, "neal5", 2, 40)
     names = [each["name"] for each in answer["variables"]]
-    assert names[:3] == ["n_clusters", "strength", "mean"]
+    assert names[:3] == ["n_clusters", "strength", "mean[within bounds]"]
     assert len(answer["clusters"]["labels"]) == 60
     assert 0.0 < answer["acceptance"] <= 1.0
     density = answer["density"]
@@ -55,6 +55,29 @@ def test_json_says_everything(command, noisy):
     assert 0.8 < width * sum(density["mean"]) <= 1.0 + 1e-6
     again = json.loads(command("infer", "mixture", "noisy", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json").stdout)
     assert again == answer
+
+
+def test_the_file_of_draws_holds_what_is_printed(command, noisy):
+    import xarray
+
+    done = command("infer", "mixture", "noisy", *SHORT, "--level", 0.9, "-o", "draws.nc", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    with xarray.open_datatree(noisy / "draws.nc", engine="h5netcdf") as tree:
+        stored = tree["posterior"].dataset.load()
+    figures = {each["name"]: each for each in answer["variables"]}
+    for name in ("mean", "deviation", "q0.05", "q0.25", "q0.5", "q0.75", "q0.95"):
+        values, printed = stored[name].to_numpy(), figures[f"{name}[within bounds]"]
+        assert values.shape == (2, 40)
+        assert stored[name].attrs["long_name"] == f"{name}[within bounds]"
+        assert printed["mean"] == pytest.approx(values.mean(), rel=1e-12)
+        assert (printed["lower"], printed["upper"]) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])), rel=1e-12)
+    assert stored.attrs["mass_not_kept"] == answer["mass_not_kept"]
+    assert 0.0 < answer["mass_not_kept"] <= 1e-4
+    table = command("infer", "mixture", "noisy", *SHORT).stdout
+    assert "mean[within bounds]" in table
+    assert "of the population between -10 and 10" in table
+    assert "was not drawn atom by atom" in table
 
 
 def test_a_release_that_says_nothing_is_called_so(command, tmp_path, monkeypatch):
@@ -154,10 +177,16 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     towns = np.random.default_rng(2).choice(["north", "south"], p=[0.8, 0.2], size=200)
     privurn.privatise(towns, channel="randomised-response", epsilon=3, categories=["north", "south"]).save("noisy")
-    done = command("infer", "mixture", "noisy", *SHORT, "--synthetic", 30, "synthetic.csv")
+    done = command("infer", "mixture", "noisy", *SHORT, "--synthetic", 30, "synthetic.csv", "-o", "draws.nc")
     assert done.returncode == 0, done.stderr
     for name in ("share[north]", "share[south]", "share[other]"):
         assert name in done.stdout
+    import xarray
+
+    with xarray.open_datatree(tmp_path / "draws.nc", engine="h5netcdf") as tree:
+        shares = tree["posterior"].dataset["share"].load()
+    assert shares["category"].to_numpy().tolist() == ["north", "south", "other"]
+    assert shares.sum("category").to_numpy() == pytest.approx(1.0)
     written = (tmp_path / "synthetic.csv").read_text().replace('"', "").split()
     assert len(written) == 31
     assert set(written[1:]) <= {"north", "south", "other"}

@@ -26,6 +26,8 @@ from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, 
 from privurn.errors import DomainError, ModelError
 from privurn.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, OwnGlobalChannel, fit_global_mixture
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+
 ALPHA = 1e-6
 BASE = np.array([0.3, 0.7])
 F = np.array([[0.7, 0.2, 0.1], [0.25, 0.3, 0.45]])

@@ -24,6 +24,8 @@ from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, 
 from privurn.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, fit_global_mixture
 from privurn.samplers.run import Schedule, run_chains
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+
 BOUNDS = (-3.0, 4.0)
 TABLES = MarginalsStatistic(sizes=(3, 2), marginals=((0, 1), (1,)))
 CHANNELS = {

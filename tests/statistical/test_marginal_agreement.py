@@ -9,6 +9,8 @@ from privurn.draws import effective_draws
 from privurn.errors import ModelError
 from privurn.samplers.run import Schedule
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+
 CHANNEL = GaussianChannel.from_rho(bounds=(-10.0, 10.0), rho=8.0)
 MODEL = mix.MixtureModel(
     channel=CHANNEL, kernel=mix.TotalGaussianKernel(noise=CHANNEL.scale, shape=3.0, scale=3.0 + 20.0), clamped=False

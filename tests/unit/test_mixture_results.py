@@ -27,6 +27,8 @@ from privurn.mixtures.global_samplers import GlobalMixtureModel
 from privurn.mixtures.reading import default_model, read_privatised
 from privurn.mixtures.total_gaussian import TotalGaussianKernel
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+
 ALPHA = 1e-6
 SIGMAS = 6.0
 """Beyond so many standard errors a mean lies with probability 2e-9."""
@@ -124,11 +126,13 @@ def test_prior_density_is_the_closed_form():
     ("mixing", "squares"),
     [
         (mix.DirichletProcess(strength=2.0), 1.0 / 3.0),
+        (mix.DirichletProcess(strength=500.0), 1.0 / 501.0),
+        (mix.PitmanYor(discount=0.7, strength=1.0), 0.3 / 2.0),
         (mix.PitmanYor(discount=0.25, strength=1.0), 0.75 / 2.0),
         (mix.PitmanYor(discount=0.25, strength=-0.1), 0.75 / 0.9),
         (mix.FiniteDirichlet(components=4, strength=2.0), 1.5 / 3.0),
     ],
-    ids=["Dirichlet process", "Pitman-Yor", "Pitman-Yor of negative strength", "finite"],
+    ids=["Dirichlet process", "many atoms", "slow sticks", "Pitman-Yor", "Pitman-Yor of negative strength", "finite"],
 )
 def test_prior_measures_have_the_right_ties(mixing, squares):
     """Two records share an atom with probability E[sum of squared weights], known for each law."""
@@ -136,8 +140,7 @@ def test_prior_measures_have_the_right_ties(mixing, squares):
     assert np.allclose(weights.sum(axis=1), 1.0)
     assert atoms.shape[:2] == weights.shape
     found = (weights**2).sum(axis=1)
-    # The sticks end where less than 0.001 is left, which adds at most 1e-6
-    assert abs(found.mean() - squares) < SIGMAS * found.std() / math.sqrt(2000) + 1e-6
+    assert abs(found.mean() - squares) < SIGMAS * found.std() / math.sqrt(2000)
 
 
 def test_a_posterior_that_is_the_prior_is_called_uninformative():
@@ -153,15 +156,17 @@ def test_a_posterior_that_is_the_prior_is_called_uninformative():
 
 def test_few_draws_of_the_prior_are_not_taken_for_news():
     """Six draws: by chance alone their mean is a distance from the prior's that is not small in every other case."""
-    far = 0
+    far = taken = 0
     for seed in range(40):
         found = results.informativeness(made(*results.prior_measures(GAUSSIAN, draws=6, seed=100 + seed), chains=2))
-        assert not found.informative
         beyond = found.distance >= results.SMALL_DISTANCE or found.spread <= results.LARGE_SPREAD
-        assert "the release says little" in found.problems()[0]
-        assert ("longer chains" in found.problems()[0]) == beyond
         far += beyond
+        taken += found.informative
+        if not found.informative:
+            assert "the release says little" in found.problems()[0]
+            assert ("longer chains" in found.problems()[0]) == beyond
     assert far > 10, "errors must matter here"
+    assert taken <= 5, "two standard errors from eight stretches leave about one in 25"
 
 
 def test_few_draws_far_from_the_prior_are():

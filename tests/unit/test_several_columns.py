@@ -22,6 +22,8 @@ from privurn.privacy.ledger import Ledger
 from privurn.privatising import privatise
 from privurn.verification import verify
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+
 N = 400
 GROUP = np.random.default_rng(0).integers(2, size=N)
 TABLE = {"town": np.array(["u", "v"])[GROUP].tolist(), "age": (20 + 40 * GROUP).tolist(), "free": ["x"] * N}

@@ -56,8 +56,9 @@ def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Fl
         strengths = np.full(draws, float(strength))
     weights = np.zeros((draws, MOST_ATOMS))
     parameters = np.zeros((draws, MOST_ATOMS, len(model.kernel.parameter_names)))
-    run = entry(update_measures, kernel, mixing)
-    used = run(kernel, mixing, strengths, model.kernel.width, weights, parameters, rng)
+    nobody, cut = (np.empty((0, model.kernel.width)), np.empty(0, np.int64)), np.empty((draws, 3))
+    entry(update_measures, kernel, mixing)(kernel, mixing, strengths, *nobody, weights, parameters, cut, rng)
+    used = int(cut[:, 0].max())
     return weights[:, :used].copy(), parameters[:, :used].copy()
 
 

@@ -123,17 +123,15 @@ def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
 
 
 @compiled
-def update_measures(kernel, mixing, strengths, width, weights, parameters, rng):
-    """Draw mixing measures from the prior, one for each strength, into weights (draws, T) and parameters (draws, T, p).
+def update_measures(kernel, mixing, strengths, atoms, sizes, weights, parameters, cut, rng):
+    """Draw mixing measures given the same clusters, one for each strength; without clusters they are the prior's.
 
-    Returns the most places in use.
+    Rows of weights (draws, T) and parameters (draws, T, p) are filled from the left, rows of cut are what `update_measure`
+    returns.
     """
-    atoms, sizes = np.empty((0, width)), np.empty(0, np.int64)
-    most = 0
     for t in range(strengths.shape[0]):
-        used, _, _ = update_measure(kernel, mixing, strengths[t], atoms, sizes, weights[t], parameters[t], rng)
-        most = max(most, used)
-    return most
+        used, beyond, lumped = update_measure(kernel, mixing, strengths[t], atoms, sizes, weights[t], parameters[t], rng)
+        cut[t, 0], cut[t, 1], cut[t, 2] = used, beyond, lumped
 
 
 @compiled
