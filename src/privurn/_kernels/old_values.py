@@ -64,7 +64,7 @@ def log_all_on_first(a, b, count):
 
 @compiled
 def advantage(s, N, c, rho):
-    """a h(s, N)."""
+    """A h(s, N)."""
     return (s - c) - rho * (N - s)
 
 

@@ -79,7 +79,9 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     spread = b + ratio * a
     # t by its deviance, so that nothing of the size of lnGamma(a + b) cancels
-    log_t = a * math.log1p(b * gain / spread) - b * math.log1p(a * gain / (a + b))
+    down = math.log1p(a * gain / (a + b))
+    up = math.log1p(b * gain / spread) if epsilon > -1.0 else epsilon - down
+    log_t = a * up - b * down
     log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
     t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
     below = b / spread  # 1 - q, which may be tiny: Ibar_q(a, b) is the lower function of (b, a) there

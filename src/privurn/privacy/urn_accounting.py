@@ -23,7 +23,7 @@ from privurn.privacy.divergences import (
     old_to_new,
     public_domain_pure_epsilon,
 )
-from privurn.privacy.profile import ROUND_UP, PrivacyProfile
+from privurn.privacy.profile import LARGEST_EPSILON, ROUND_UP, PrivacyProfile
 
 __all__ = [
     "UNLIMITED",
@@ -59,7 +59,7 @@ class DirichletProcessProfile(PrivacyProfile):
 
     def delta(self, epsilon: float) -> float:
         """Phi + (1 - phi) (1 - e^epsilon)_+ ."""
-        return self.floor + (1.0 - self.floor) * max(0.0, -math.expm1(epsilon)) * ROUND_UP
+        return min(1.0, self.floor - (1.0 - self.floor) * math.expm1(min(0.0, epsilon)) * ROUND_UP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +92,14 @@ class PitmanYorProfile(PrivacyProfile):
 
     def delta(self, epsilon: float) -> float:
         """The largest of the candidate divergences."""
-        return _pitman_yor_delta(self.n, self.records, self.strength, self.discount, float(epsilon), self.floor)
+        size = min(float(epsilon), LARGEST_EPSILON)
+        return _pitman_yor_delta(self.n, self.records, self.strength, self.discount, size, self.floor)
 
 
 @lru_cache(maxsize=256)
 def _pitman_yor_delta(n: int, m: int, theta: float, sigma: float, epsilon: float, phi: float) -> float:
     total = theta + n - 1.0
-    best = min(1.0, (phi + (1.0 - phi) * max(0.0, -math.expm1(epsilon))) * ROUND_UP)
+    best = min(1.0, (phi + (1.0 - phi) * -math.expm1(min(0.0, epsilon))) * ROUND_UP)
     if n >= 3:
         single = 1.0 - sigma
         best = max(best, old_old(single, single, total - 2.0 * single, m, epsilon))
@@ -141,7 +142,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours, both directions."""
         if self.cells == 1:
-            return max(0.0, -math.expm1(epsilon)) * ROUND_UP
+            return min(1.0, -math.expm1(min(0.0, epsilon)) * ROUND_UP)
         if epsilon >= self.pure_epsilon:
             return 0.0
         first = self.alpha
