@@ -154,9 +154,10 @@ def test_one_label_or_one_each_is_the_worst_partition():
     seen = set()
     for scale, threshold, k in itertools.product((0.3, 1.0, 4.0, 30.0), (2, 3, 5, 9, 40), range(1, 11)):
         claimed = LabelDiscoveryProfile(scale=scale, threshold=threshold).group_point(k)[1]
-        chances = {
-            parts: 1 - mpmath.fprod(1 - upper_tail(threshold - held, scale) for held in parts) for parts in partitions(k)
-        }
+        with mp.workdps(120):
+            chances = {
+                parts: 1 - mpmath.fprod(1 - upper_tail(threshold - held, scale) for held in parts) for parts in partitions(k)
+            }
         worst = max(chances, key=chances.__getitem__)
         assert chances[worst] <= mpf(claimed) <= chances[worst] * (1 + mpf("1e-12"))
         seen.add("one label" if len(worst) == 1 else "one each" if len(worst) == k else "between")

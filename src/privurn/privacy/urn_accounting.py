@@ -55,7 +55,7 @@ class DirichletProcessProfile(PrivacyProfile):
     @property
     def floor(self) -> float:
         """Chance that a fresh record's value is released."""
-        return math.nextafter(self.records / (self.strength + self.n + self.records - 1), 1.0)
+        return math.nextafter(self.records / (self.strength + (self.n + self.records - 1)), 1.0)
 
     def delta(self, epsilon: float) -> float:
         """Phi + (1 - phi) (1 - e^epsilon)_+ ."""
@@ -88,7 +88,7 @@ class PitmanYorProfile(PrivacyProfile):
     @property
     def floor(self) -> float:
         """Chance that a fresh record's value is released."""
-        return fresh_is_released(self.strength + self.n - 1.0, discount=self.discount, records=self.records)
+        return fresh_is_released(self.strength + (self.n - 1.0), discount=self.discount, records=self.records)
 
     def delta(self, epsilon: float) -> float:
         """The largest of the candidate divergences."""
@@ -98,7 +98,7 @@ class PitmanYorProfile(PrivacyProfile):
 
 @lru_cache(maxsize=256)
 def _pitman_yor_delta(n: int, m: int, theta: float, sigma: float, epsilon: float, phi: float) -> float:
-    total = theta + n - 1.0
+    total = theta + (n - 1.0)
     best = min(1.0, (phi + (1.0 - phi) * -math.expm1(min(0.0, epsilon))) * ROUND_UP)
     if n >= 3:
         single = 1.0 - sigma
@@ -151,7 +151,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
         if self.cells == 2:
             value = _two_cell_delta(first, second, self.n, self.records, float(epsilon))
         else:
-            rest = prior + self.n - 1.0 - first - second
+            rest = (prior - first - second) + (self.n - 1.0)
             value = old_old(first, second, rest, self.records, epsilon)
             if first != second:
                 value = max(value, old_old(second, first, rest, self.records, epsilon))
