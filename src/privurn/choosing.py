@@ -21,7 +21,7 @@ from privurn.planning import HistogramMechanism, UrnPlan, explain, explain_histo
 from privurn.privacy.add_remove import smallest_alpha_add_remove
 from privurn.privacy.calibration import largest_records, round_up_to_rational
 from privurn.privacy.noisy_counts_accounting import STEPS, Noise
-from privurn.privacy.profile import GroupProfile, Guarantee, PrivacyProfile
+from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 Urn = DirichletMultinomial | PitmanYor
 
@@ -154,8 +154,7 @@ def rationals(alpha: Any) -> Fraction | tuple[Fraction, ...] | None:
 
 def unit_profile(profile: PrivacyProfile, guarantee: Guarantee) -> PrivacyProfile:
     """The profile for the privacy unit: one record, or all that one person may own."""
-    k = guarantee.contributions
-    return profile if k == 1 else GroupProfile(single=profile, contributions=k)
+    return profile.group(guarantee.contributions)
 
 
 def choose_mechanism(*, n: int, cells: int | None, request: Request) -> tuple[Mechanism, tuple[str, ...]]:

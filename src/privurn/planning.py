@@ -319,12 +319,12 @@ def _open_domain_options(*, n: int, guarantee: Guarantee, strength: float, disco
 
 
 def _discovery_option(*, n: int, guarantee: Guarantee) -> Option:
-    single = guarantee.per_record()
+    epsilon, delta, k = guarantee.epsilon / 2, guarantee.delta / 2, guarantee.contributions
     try:
-        threshold = calibrate_discovery(epsilon=single.epsilon / 2, delta=single.delta / 2).threshold
+        threshold = calibrate_discovery(epsilon=epsilon, delta=delta, contributions=k).threshold
         remark = f"labels need about {threshold:,} records to be named; half of the budget each"
     except CalibrationError:
-        remark = "needs a positive delta"
+        remark = "needs a positive delta" if delta == 0.0 else "needs a larger epsilon"
     return Option(
         mechanism="label-discovery",
         records=n,

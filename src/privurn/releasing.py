@@ -6,7 +6,6 @@ The order matters. Everything public is decided before the data are counted, exc
 public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +19,7 @@ from privurn.choosing import Request, choose_mechanism, plan_records, rationals,
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
 from privurn.errors import DomainError, FormatError
-from privurn.exact_numbers import exact
+from privurn.exact_numbers import exact, float_up
 from privurn.mechanisms.exponential_losses import LossName
 from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
@@ -292,16 +291,12 @@ def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) ->
 
 def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
     """The discovery step for its share of the budget, and what is left for the urn."""
-    single = request.guarantee.per_record()
-    share = request.discovery_share
-    discovery = calibrate_discovery(epsilon=single.epsilon * share, delta=single.delta * share)
-    spent = discovery.guarantee()
-    epsilon, delta = single.epsilon - spent.epsilon, single.delta - spent.delta
-    while spent.epsilon + epsilon > single.epsilon:  # floats: what is left must add up to no more than the whole
-        epsilon = math.nextafter(epsilon, 0.0)
-    while spent.delta + delta > single.delta:
-        delta = math.nextafter(delta, 0.0)
-    return discovery, Guarantee(epsilon=epsilon, delta=delta)
+    whole, share = request.guarantee, request.discovery_share
+    k = whole.contributions
+    discovery = calibrate_discovery(epsilon=whole.epsilon * share, delta=whole.delta * share, contributions=k)
+    spent = discovery.profile.guarantee(k)
+    rest = [-float_up(Fraction(a) - Fraction(b)) for a, b in ((spent.epsilon, whole.epsilon), (spent.delta, whole.delta))]
+    return discovery, Guarantee(epsilon=rest[0], delta=rest[1], contributions=k).per_record()
 
 
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:

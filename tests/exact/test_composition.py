@@ -3,17 +3,21 @@
 import itertools
 import math
 import time
+import warnings
 from fractions import Fraction
 
 import mpmath
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+import privurn
 from privurn.errors import ModelError, PrivacyError
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
+from privurn.privacy.calibration import smallest_alpha
 from privurn.privacy.composition import ComposedProfile, basic_composition, compose, privacy_loss_distribution
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
 from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
@@ -26,6 +30,7 @@ from privurn.privacy.noise_accounting import (
     LaplaceProfile,
     RandomisedResponseProfile,
 )
+from privurn.privacy.posterior_sample_accounting import draws_profile
 from privurn.privacy.profile import GroupProfile, Guarantee, PointProfile
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
@@ -290,6 +295,67 @@ def test_thousand_releases_are_quick():
         epsilon = plan.epsilon(1e-6)
         assert time.process_time() - start < 5.0
         assert 0.0 < epsilon < 1000 * profile.epsilon(1e-9)
+
+
+def test_a_composition_is_never_free_below_its_pure_epsilon():
+    """Losses that the lattice leaves out are added to delta, also where every part is pure."""
+    sample = draws_profile(DirichletMultinomialProfile(n=60, cells=3, alpha=1000.0, records=10**6), draws=2)
+    assert sample.pure_epsilon == pytest.approx(13.8, abs=0.1)
+    alpha = smallest_alpha(n=1000, cells=10, records=1000, epsilon=1.0, delta=1e-6)
+    urn = DirichletMultinomialProfile(n=1000, cells=10, alpha=alpha, records=1000)
+    parts = [LaplaceProfile(scale=0.01), COUNT, RESPONSE, GroupProfile(single=RESPONSE, contributions=2)]
+    for plan in (sample, *(compose([part], counts=[k]) for part in (urn, *parts) for k in (2, 3, 40))):
+        shares = [0.0, 0.07, 0.3, 0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - 1e-15]
+        assert all(plan.delta(share * plan.pure_epsilon) > 0.0 for share in shares)
+        assert plan.delta(plan.pure_epsilon) == 0.0
+        assert plan.floor == 0.0
+    # both releases at their largest loss: a lower bound of the truth
+    for epsilon in (1.0, 3.0, 5.0):
+        assert compose([urn], counts=[2]).delta(epsilon) >= urn.delta(0.5 * epsilon) ** 2
+
+
+def test_two_pure_halves_make_a_pure_whole():
+    """Pure epsilons add exactly: 0.5 and 0.5 are 1, and three tenths are the next float above the true sum."""
+    assert compose([LaplaceProfile(scale=2.0)], counts=[2]).delta(1.0) == 0.0
+    tenth = RandomisedResponseProfile(categories=2, epsilon0=0.1)
+    assert compose([tenth], counts=[3]).pure_epsilon == math.fsum([0.1] * 3) == 0.30000000000000004
+    for k in (3, 7, 49):
+        assert GroupProfile(single=tenth, contributions=k).pure_epsilon >= float(k * Fraction(0.1))
+        share = Guarantee(epsilon=1.0, delta=0.0, contributions=k).per_record().epsilon
+        assert k * Fraction(share) <= 1
+        response = RandomisedResponseProfile(categories=2, epsilon0=share)
+        assert GroupProfile(single=response, contributions=k).delta(1.0) == 0.0
+        assert GroupProfile(single=response, contributions=k).delta(1.0 - 1e-15) > 0.0
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        GroupProfile(single=PointProfile(epsilon0=1.0, delta0=0.5), contributions=5),
+        GroupProfile(single=DirichletProcessProfile(n=10, records=100, strength=1.0), contributions=3),
+        GroupProfile(single=LaplaceProfile(scale=1e-3), contributions=4),
+        LaplaceProfile(scale=1 / 700),
+        DiscreteLaplaceProfile(scale=1 / 700),
+        RandomisedResponseProfile(categories=2, epsilon0=5000.0),
+        PointProfile(epsilon0=5000.0, delta0=0.0),
+        GaussianProfile(scale=1e-3),
+    ],
+    ids=repr,
+)
+def test_hopeless_parts_are_composed_without_an_error(profile):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for plan in (compose([profile], counts=[2]), compose([profile, RESPONSE])):
+            assert plan.delta(1.0) == 1.0
+            assert plan.delta(0.0) == 1.0
+
+
+def test_a_posterior_sample_is_not_certified_as_pure():
+    frame = pl.DataFrame({"c": ["a"] * 20 + ["b"] * 20 + ["c"] * 20})
+    asked = {"domain": privurn.Categories(["a", "b", "c"]), "mechanism": "posterior-sample", "alpha": 1000, "draws": 2}
+    with pytest.raises(PrivacyError):
+        privurn.release(frame, epsilon=1, delta=0, **asked)
+    assert privurn.release(frame, epsilon=1, delta=1e-6, **asked).certificate["achieved"]["delta"] > 0.0
 
 
 def test_relations_do_not_mix():

@@ -20,6 +20,7 @@ import typer
 from inference_references import line, odds, parts, proportion, rate, share_cdf, shared_prior_posterior, size_cdf
 from latent_count_laws import prior_log, records_log, tables
 from mixture_states import log_urn, partitions
+from privurn.noisy_statistics.registry import STATISTICS
 from typer.testing import CliRunner
 
 import privurn
@@ -49,7 +50,6 @@ from privurn.noisy_statistics import (
     release_statistics,
 )
 from privurn.noisy_statistics.fit import fit
-from privurn.noisy_statistics.registry import STATISTICS
 from privurn.posteriors.count_terms import NoisyRecordsTerm, term_for
 from privurn.posteriors.released import Observed
 from privurn.privacy.entropy import SeededEntropy

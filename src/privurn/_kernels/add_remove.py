@@ -67,12 +67,12 @@ def tail_value(a, total, m, e):
             positive -= weight * min(gain, 0.0)
         if i >= m:
             break
-        weight *= (m - i) * (a + i) / ((i + 1.0) * (b + m - i - 1.0))
+        weight *= (m - i) * (a + i) / ((i + 1.0) * (b + (m - i - 1.0)))
         i += 1.0
         steps += 1
         if steps % CHECK_EVERY == 0 and b > 1.0 and i > s:
             # the weights fall at least geometrically from here on
-            rate = max(1.0, (a + i) / (i + 1.0)) * ((m - i) / (m - i + b - 1.0))
+            rate = max(1.0, (a + i) / (i + 1.0)) * ((m - i) / (m - i - 1.0 + b))
             if rate < 1.0:
                 left = weight / (1.0 - rate)
                 if left < NEGLIGIBLE * all_of_it:
@@ -84,7 +84,7 @@ def tail_value(a, total, m, e):
     i = mode
     steps = 0
     while i > 0.0:  # downwards
-        weight *= i * (b + m - i) / ((m - i + 1.0) * (a + i - 1.0))
+        weight *= i * (b + (m - i)) / ((m - i + 1.0) * (a + (i - 1.0)))
         i -= 1.0
         steps += 1
         all_of_it += weight
@@ -117,7 +117,7 @@ def walk_up(a, total, m, e, s, p, value, steps):
     best = value
     for _ in range(steps):
         # V at fixed s, then the weight of s, from b to b + 1
-        scale = p * (b + m - s) / (b * (total + m))
+        scale = p * (b + (m - s)) / (b * (total + m))
         value -= s * scale * ((1.0 + s / a) * (total / (total + m + 1.0)) - e)
         p = scale * total
         b += 1.0
@@ -126,7 +126,7 @@ def walk_up(a, total, m, e, s, p, value, steps):
             gain = likelihood_ratio(s - 1.0, a, total, m) - e
             if gain <= 0.0:
                 break
-            p *= s * (b + m - s) / ((m - s + 1.0) * (a + s - 1.0))
+            p *= s * (b + (m - s)) / ((m - s + 1.0) * (a + (s - 1.0)))
             s -= 1.0
             value += p * gain
         best = max(best, value)
@@ -145,13 +145,13 @@ def walk_down(a, total, m, e, s, p, value, steps):
         total -= 1.0
         scale = p / total
         value += s * scale * ((1.0 + s / a) * (total / (total + m + 1.0)) - e)
-        p = scale * b * (total + m) / (b + m - s)
+        p = scale * b * (total + m) / (b + (m - s))
         while s <= m:
             gain = likelihood_ratio(s, a, total, m) - e
             if gain > 0.0:
                 break
             value -= p * gain
-            p *= (m - s) * (a + s) / ((s + 1.0) * (b + m - s - 1.0))
+            p *= (m - s) * (a + s) / ((s + 1.0) * (b + (m - s - 1.0)))
             s += 1.0
         best = max(best, value)
         if s > m:

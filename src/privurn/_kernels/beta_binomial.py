@@ -36,9 +36,9 @@ def beta_binomial_weights(m, a, b):
         mode = min(m, int((m + 1.0) * (a - 1.0) / (a + b - 2.0)))
     weights[mode] = 1.0
     for i in range(mode, m):
-        weights[i + 1] = weights[i] * ((m - i) / (i + 1.0) * (a + i) / (b + m - i - 1.0))
+        weights[i + 1] = weights[i] * ((m - i) / (i + 1.0) * (a + i) / (b + (m - i - 1.0)))
     for i in range(mode, 0, -1):
-        weights[i - 1] = weights[i] * (i / (m - i + 1.0) * (b + m - i) / (a + i - 1.0))
+        weights[i - 1] = weights[i] * (i / (m - i + 1.0) * (b + (m - i)) / (a + (i - 1.0)))
     return weights / weights.sum()
 
 
@@ -53,19 +53,19 @@ def beta_binomial_window(m, A, B):
     lo = mode
     weight = 1.0
     while lo > 0 and weight > DROPPED:
-        weight *= lo / (m - lo + 1.0) * (B + m - lo) / (A + lo - 1.0)
+        weight *= lo / (m - lo + 1.0) * (B + (m - lo)) / (A + (lo - 1.0))
         lo -= 1
     hi = mode
     weight = 1.0
     while hi < m and weight > DROPPED:
-        weight *= (m - hi) / (hi + 1.0) * (A + hi) / (B + m - hi - 1.0)
+        weight *= (m - hi) / (hi + 1.0) * (A + hi) / (B + (m - hi - 1.0))
         hi += 1
     weights = np.empty(hi - lo + 1)
     weights[mode - lo] = 1.0
     for i in range(mode, hi):
-        weights[i + 1 - lo] = weights[i - lo] * ((m - i) / (i + 1.0) * (A + i) / (B + m - i - 1.0))
+        weights[i + 1 - lo] = weights[i - lo] * ((m - i) / (i + 1.0) * (A + i) / (B + (m - i - 1.0)))
     for i in range(mode, lo, -1):
-        weights[i - 1 - lo] = weights[i - lo] * (i / (m - i + 1.0) * (B + m - i) / (A + i - 1.0))
+        weights[i - 1 - lo] = weights[i - lo] * (i / (m - i + 1.0) * (B + (m - i)) / (A + (i - 1.0)))
     return lo, weights / weights.sum()
 
 
@@ -83,7 +83,7 @@ def tail_weights(m, A, B, first):
     below = np.zeros(256)
     n_below = 0
     while s > 0.0:  # below the mode
-        ratio = s / (m - s + 1.0) * (B + m - s) / (A + s - 1.0)
+        ratio = s / (m - s + 1.0) * (B + (m - s)) / (A + (s - 1.0))
         weight *= ratio
         s -= 1.0
         total += weight
@@ -113,7 +113,7 @@ def tail_weights(m, A, B, first):
             kept += weight
         if s >= m:
             break
-        ratio = (m - s) / (s + 1.0) * (A + s) / (B + m - s - 1.0)
+        ratio = (m - s) / (s + 1.0) * (A + s) / (B + (m - s - 1.0))
         weight *= ratio
         s += 1.0
         if weight < UNDERFLOW:

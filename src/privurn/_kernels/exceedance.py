@@ -51,14 +51,14 @@ def both_old_exceedance(start, weights, m, a, b, rest, E):
                 if c >= M:
                     complete = True
                 else:
-                    p *= (M - c) / M * (b + rest + M - 1.0) / (rest + M - 1.0 - c)
-                    F += p * (b + c) / (b + rest + M - 1.0)
+                    p *= (M - c) / M * (b + rest + (M - 1.0)) / (rest + (M - 1.0 - c))
+                    F += p * (b + c) / (b + rest + (M - 1.0))
             M -= 1.0
         limit = 1.0 + s / a
         if not limit > E:
             continue
         while not complete and c < M and E * (1.0 + (c + 1.0) / b) < limit:
-            p *= (M - c) / (c + 1.0) * (b + c) / (rest + M - c - 1.0)
+            p *= (M - c) / (c + 1.0) * (b + c) / (rest + (M - c - 1.0))
             c += 1.0
             F += p
             if F > BIG:

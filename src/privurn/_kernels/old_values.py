@@ -97,7 +97,7 @@ def positive_part_at(N, s, a, b, c, rho):
             at_s = weight
         if i >= N:
             break
-        ratio = (N - i) / (i + 1.0) * (a + i) / (b + N - i - 1.0)
+        ratio = (N - i) / (i + 1.0) * (a + i) / (b + (N - i - 1.0))
         weight *= ratio
         i += 1.0
         left = N - i + 1.0
@@ -108,7 +108,7 @@ def positive_part_at(N, s, a, b, c, rho):
     weight = 1.0
     i = mode
     while i > 0.0:  # downwards
-        ratio = i / (N - i + 1.0) * (b + N - i) / (a + i - 1.0)
+        ratio = i / (N - i + 1.0) * (b + (N - i)) / (a + (i - 1.0))
         weight *= ratio
         i -= 1.0
         total += weight
@@ -143,7 +143,7 @@ def old_old_divergence(a, b, rest, m, epsilon):
     weight = 1.0
     lo = mode
     while lo > 0.0:
-        ratio = lo / (m - lo + 1.0) * (rest + m - lo) / (A + lo - 1.0)
+        ratio = lo / (m - lo + 1.0) * (rest + (m - lo)) / (A + (lo - 1.0))
         weight *= ratio
         lo -= 1.0
         total += weight
@@ -158,7 +158,7 @@ def old_old_divergence(a, b, rest, m, epsilon):
         while first > N:  # only the normalising sum needs these
             if mode - 1.0 < N:
                 total += weight
-            weight *= (m - N) / (N + 1.0) * (A + N) / (rest + m - N - 1.0)
+            weight *= (m - N) / (N + 1.0) * (A + N) / (rest + (m - N - 1.0))
             N += 1.0
             if weight < SMALLEST_DELTA:
                 return SMALLEST_DELTA
@@ -191,14 +191,14 @@ def old_old_divergence(a, b, rest, m, epsilon):
                 G -= p * (1.0 - to_up) * stay * unit / (a + b + N + 1.0)
             else:
                 G += p * to_up * up * unit / (a + b + N + 1.0)
-        ratio = (m - N) / (N + 1.0) * (A + N) / (rest + m - N - 1.0)
+        ratio = (m - N) / (N + 1.0) * (A + N) / (rest + (m - N - 1.0))
         weight *= ratio
         following = max(0.0, crossing(N + 2.0, c, rho))
         if following > s:
             p *= (N + 1.0) / (s + 1.0) * (a + s) / (a + b + N)
             s += 1.0
         else:
-            p *= (N + 1.0) / (N + 1.0 - s) * (b + N - s) / (a + b + N)
+            p *= (N + 1.0) / (N + 1.0 - s) * (b + (N - s)) / (a + b + N)
         N += 1.0
         left = m - N + 1.0
         if mode < N and ratio < 1.0 and weight * left < NEGLIGIBLE * total:

@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import islice
 
 from privurn.errors import ModelError
-from privurn.privacy.profile import LARGEST_EPSILON, SMALLEST_DELTA, GroupProfile, Guarantee, PrivacyProfile
+from privurn.privacy.profile import LARGEST_EPSILON, SMALLEST_DELTA, Guarantee, PrivacyProfile
 
 NUMBER = 3
 """How many a refusal offers."""
@@ -78,7 +78,7 @@ def delta_for(profile: PrivacyProfile, wanted: Guarantee) -> str | None:
 
 
 def _unit(profile: PrivacyProfile, wanted: Guarantee) -> PrivacyProfile:
-    return profile if wanted.contributions == 1 else GroupProfile(single=profile, contributions=wanted.contributions)
+    return profile.group(wanted.contributions)
 
 
 def _tried(start: float, most: float, accepted: Callable[[float], bool]) -> str | None:

@@ -1,12 +1,12 @@
 """Unknown labels: first pay for the names that may be published, then run the urn on them plus "other".
 
-A label's name is itself confidential. OpenDP adds discrete Laplace noise to the count of every label that occurs and
-keeps those above a threshold; a label held by one person alone survives with probability at most delta. Replacing a
-record moves two counts by one each: distances (l0, l1, linf) = (2, 2, 1), handed to OpenDP's own privacy map.
+A label's name is itself confidential. The count of every label that occurs gets discrete Laplace noise, and those whose noisy
+counts reach a threshold are named; a label held by one person alone is, with a small probability that delta pays for.
+Replacing a record moves two counts by one each: distances (l0, l1, linf) = (2, 2, 1). What that costs, and how noise and
+threshold are found, is in privacy/label_discovery_accounting.py.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,10 @@ from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.additive_noise import check_scale, noisy_integers
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.profile import Guarantee, PointProfile
+from privurn.privacy.label_discovery_accounting import DiscoveredUrnProfile, LabelDiscoveryProfile, least_discovery
+from privurn.privacy.profile import Guarantee
 
 REPLACED = (2, 2, 1)
 OTHER = "other"
@@ -25,41 +27,31 @@ OTHER = "other"
 
 @dataclass(frozen=True, kw_only=True)
 class LabelDiscovery:
-    """Noise scale and threshold of the first step; (epsilon, delta) come from OpenDP's privacy map."""
+    """Noise scale and threshold of the first step."""
 
     scale: float
     threshold: int
 
-    def guarantee(self) -> Guarantee:
-        """What OpenDP's map says for one replaced record."""
-        epsilon, delta = _measurement(self.scale, self.threshold).map(REPLACED)
-        return Guarantee(epsilon=float(epsilon), delta=float(delta))
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
+        _ = self.profile
+
+    @property
+    def profile(self) -> LabelDiscoveryProfile:
+        """What naming labels costs when one record is replaced."""
+        return LabelDiscoveryProfile(scale=self.scale, threshold=self.threshold)
 
     def discover(self, counts: CountTable) -> NDArray[np.bool_]:
         """Which labels of the table may be named. The noise is OpenDP's, whose generator the operating system seeds."""
-        numbered = dict(enumerate(counts.counts.tolist()))
-        kept = np.zeros(len(counts.counts), np.bool_)
-        kept[list(_measurement(self.scale, self.threshold)(numbered))] = True
-        return kept
+        return noisy_integers(counts.counts, noise="laplace", scale=self.scale) >= self.threshold
 
     def parameters(self) -> dict[str, Any]:
         """Plain data."""
         return {"scale": self.scale, "threshold": self.threshold, "distances": list(REPLACED)}
 
 
-@lru_cache(maxsize=8)
-def _measurement(scale: float, threshold: int) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    counts = dp.map_domain(dp.atom_domain(T="i64"), dp.atom_domain(T="i64"))
-    return (counts, dp.l01inf_distance(dp.absolute_distance(T="i64"))) >> dp.m.then_laplace_threshold(
-        scale=scale, threshold=threshold
-    )
-
-
-def calibrate_discovery(*, epsilon: float, delta: float) -> LabelDiscovery:
-    """Least noise and lowest threshold that OpenDP's map accepts for (epsilon, delta)."""
+def calibrate_discovery(*, epsilon: float, delta: float, contributions: int = 1) -> LabelDiscovery:
+    """Least noise and lowest threshold for (epsilon, delta) and that many records of one person."""
     if delta == 0.0:
         raise CalibrationError(
             "open labels cannot be released with delta = 0: naming a rare label always has some chance.",
@@ -69,22 +61,8 @@ def calibrate_discovery(*, epsilon: float, delta: float) -> LabelDiscovery:
                 "a public list of the labels, which needs no delta: --categories LIST (leave --open-labels out)",
             ),
         )
-    scale = 2.0 / epsilon
-
-    def accepts(threshold: int) -> bool:
-        got_epsilon, got_delta = _measurement.__wrapped__(scale, threshold).map(REPLACED)
-        return bool(got_epsilon <= epsilon and got_delta <= delta)
-
-    high = 2
-    while not accepts(high):
-        high *= 2
-        if high > 2**40:  # epsilon itself rounded up past the target: a hair more noise
-            scale, high = scale * (1.0 + 1e-12), 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if accepts(middle) else (middle, high)
-    return LabelDiscovery(scale=scale, threshold=high)
+    found = least_discovery(epsilon=epsilon, delta=delta, contributions=contributions)
+    return LabelDiscovery(scale=found.scale, threshold=found.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +96,11 @@ class DiscoveredUrn(Mechanism):
         return self.urn.cells
 
     @property
-    def profile(self) -> PointProfile:
+    def profile(self) -> DiscoveredUrnProfile:
         """Sum of the two steps."""
-        first, second = self.discovery.guarantee(), self.urn_guarantee
-        if self.urn.profile.delta(second.epsilon) > second.delta:
+        if self.urn.profile.delta(self.urn_guarantee.epsilon) > self.urn_guarantee.delta:
             raise CalibrationError("the urn does not meet its part of the guarantee.")
-        return PointProfile(epsilon0=first.epsilon + second.epsilon, delta0=first.delta + second.delta)
+        return DiscoveredUrnProfile(discovery=self.discovery.profile, urn=self.urn_guarantee)
 
     @property
     def rows(self) -> int:

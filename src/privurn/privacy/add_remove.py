@@ -81,14 +81,14 @@ class AddRemoveDirichletMultinomialProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours of every size, both directions."""
         if self.cells == 1:
-            return max(0.0, -math.expm1(epsilon))
+            return -math.expm1(min(0.0, epsilon))
         if epsilon >= self.pure_epsilon:
             return 0.0
         total = self.cells * self.alpha if self.prior_total is None else self.prior_total
         size = min(abs(float(epsilon)), LARGEST_EPSILON)
         value = 0.0
         if size < self.pure_epsilon:
-            value = _global_delta(float(self.alpha), float(total), self.records, size) * ROUND_UP
+            value = max(SMALLEST_DELTA, _global_delta(float(self.alpha), float(total), self.records, size) * ROUND_UP)
         if epsilon < 0.0:  # sup(Q_x - E Q_y) = 1 - E + E sup(Q_y - Q_x/E), and both orders are neighbours
             value = -math.expm1(epsilon) + math.exp(epsilon) * value
         return min(1.0, value)

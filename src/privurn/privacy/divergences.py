@@ -18,6 +18,9 @@ UNLIMITED: Unlimited = "unlimited"
 MOST_CONFIDENTIAL = 10**13
 """More people than there are; beyond it sums of masses lose digits."""
 
+LARGEST_ALPHA = 1e100
+"""Products of larger priors leave the floats."""
+
 SMALLEST = 1e-300
 """Stands for a positive divergence too small for a float: an exact zero is only claimed where it is one."""
 
@@ -54,8 +57,10 @@ def check_public_domain(*, cells: int, alpha: float) -> None:
     """At least one cell, and a prior in each."""
     if cells < 1:
         raise ModelError("a public domain needs at least one cell.")
-    if not (alpha > 0.0 and math.isfinite(alpha)):
-        raise ModelError("alpha must be positive and finite.", hint="Prior records in each cell, for example alpha=20")
+    if not 0.0 < alpha <= LARGEST_ALPHA:
+        raise ModelError(
+            f"alpha must be positive and at most {LARGEST_ALPHA:g}.", hint="Prior records in each cell, for example alpha=20"
+        )
 
 
 def public_domain_pure_epsilon(*, cells: int, alpha: float, records: int | Unlimited) -> float:
@@ -79,7 +84,9 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     spread = b + ratio * a
     # t by its deviance, so that nothing of the size of lnGamma(a + b) cancels
-    log_t = a * math.log1p(b * gain / spread) - b * math.log1p(a * gain / (a + b))
+    down = math.log1p(a * gain / (a + b)) if epsilon > -1.0 else math.log(spread / (a + b))
+    up = math.log1p(b * gain / spread) if epsilon > -1.0 else epsilon - down
+    log_t = a * up - b * down
     log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
     t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
     below = b / spread  # 1 - q, which may be tiny: Ibar_q(a, b) is the lower function of (b, a) there

@@ -158,7 +158,7 @@ class _PitmanYor:
         self.records = int(records)
         self.strength = float(strength)
         self.discount = float(discount)
-        self.total = self.strength + table.n - 1.0
+        self.total = self.strength + (table.n - 1.0)
         self.floor = fresh_is_released(self.total, discount=self.discount, records=self.records)
 
     def divergences(self, epsilon: float) -> tuple[float, float]:

@@ -33,7 +33,7 @@ def theorem_1(table: Multiplicities, *, epsilon: float, records: int, strength: 
     from privurn._kernels.new_values import new_to_old_sums, old_to_new_sums
 
     E, m, sigma = threshold(epsilon), float(records), discount
-    total = strength + table.n - 1.0
+    total = strength + (table.n - 1.0)
     best = floor if table.has(1) else 0.0
     if sigma > 0.0 and table.has(1) and table.distinct > 1:  # a singleton becomes an old value
         new_mass = strength + (table.distinct - 1) * sigma
@@ -114,7 +114,7 @@ def theorem_1_public_domain(table: Multiplicities, *, epsilon: float, records: i
     from privurn._kernels.exceedance import both_old_exceedance
 
     E = threshold(epsilon)
-    total = alpha * table.distinct + table.n - 1.0
+    total = alpha * table.distinct + (table.n - 1.0)
     best = 0.0
     if records == UNLIMITED:  # the share of l among l and t is beta(a + 1, b)
         for size in table.sizes:

@@ -25,6 +25,9 @@ SMALLEST_DELTA = 1e-300
 LOSS_MARGIN = 1.0 - 2.0**-51
 """An epsilon is lowered by this before losses are compared with it: more than the rounding of a loss that it could tell."""
 
+LEAST_SCALE = 1e-100
+"""Below this the square of a discrete Gaussian's scale leaves the floats, and there is no noise to speak of: delta is 1."""
+
 LARGEST_EXACT_SCALE = 20_000.0
 """Above this the discrete Gaussian's sum is replaced by an integral plus a bound on the largest term: never smaller."""
 
@@ -241,6 +244,8 @@ class DiscreteGaussianProfile(SymmetricProfile):
 
     def _divergence(self, epsilon: float) -> float:
         scale, shift = self.scale, self.sensitivity
+        if scale < LEAST_SCALE:
+            return 1.0
         variance = scale * scale
         crossing = epsilon * variance / shift - 0.5 * shift  # the summand is positive above it
         if not self.tight:

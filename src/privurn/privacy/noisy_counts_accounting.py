@@ -17,6 +17,7 @@ import numpy as np
 from privurn.errors import ModelError
 from privurn.privacy.noise_accounting import (
     LARGEST_EXACT_SCALE,
+    LEAST_SCALE,
     LOSS_MARGIN,
     SMALLEST_DELTA,
     DiscreteGaussianProfile,
@@ -127,6 +128,8 @@ def _shifted_sums(scale: float) -> tuple[float, float, float]:
 def _two_gaussians(scale: float, epsilon: float) -> float:
     """Divergence of two coordinates moved by one under discrete Gaussian noise, term by term with the tail bounded."""
     wide = math.sqrt(2.0) * scale
+    if scale < LEAST_SCALE:
+        return 1.0
     if scale > LARGEST_EXACT_SCALE:  # the sum of two such noises is one of scale sqrt 2 times that, up to 1e-38
         return DiscreteGaussianProfile(scale=math.nextafter(wide, 0.0), sensitivity=2)._divergence(epsilon)
     variance = scale * scale

@@ -114,6 +114,10 @@ class PrivacyProfile(ABC):
             return math.inf
         return smallest_admissible(self.delta, delta, start=1.0, limit=min(self.pure_epsilon, LARGEST_EPSILON))
 
+    def group(self, contributions: int) -> "PrivacyProfile":
+        """The profile for so many records of one person together; by group privacy, unless more is known."""
+        return self if contributions == 1 else GroupProfile(single=self, contributions=contributions)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PointProfile(PrivacyProfile):
@@ -144,7 +148,7 @@ class PointProfile(PrivacyProfile):
             return self.delta0
         gap = -math.expm1(epsilon - self.epsilon0) / (1.0 + math.exp(-self.epsilon0))
         between = self.delta0 + (1.0 - self.delta0) * gap
-        return min(1.0, max(between, self.delta0 - (1.0 - self.delta0) * math.expm1(epsilon)) * ROUND_UP)
+        return min(1.0, max(between, self.delta0 - (1.0 - self.delta0) * math.expm1(min(0.0, epsilon))) * ROUND_UP)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from privurn.privacy.divergences import (
     old_to_new,
     public_domain_pure_epsilon,
 )
-from privurn.privacy.profile import ROUND_UP, PrivacyProfile
+from privurn.privacy.profile import LARGEST_EPSILON, ROUND_UP, PrivacyProfile
 
 __all__ = [
     "UNLIMITED",
@@ -55,11 +55,11 @@ class DirichletProcessProfile(PrivacyProfile):
     @property
     def floor(self) -> float:
         """Chance that a fresh record's value is released."""
-        return math.nextafter(self.records / (self.strength + self.n + self.records - 1), 1.0)
+        return math.nextafter(self.records / (self.strength + (self.n + self.records - 1)), 1.0)
 
     def delta(self, epsilon: float) -> float:
         """Phi + (1 - phi) (1 - e^epsilon)_+ ."""
-        return self.floor + (1.0 - self.floor) * max(0.0, -math.expm1(epsilon)) * ROUND_UP
+        return min(1.0, self.floor - (1.0 - self.floor) * math.expm1(min(0.0, epsilon)) * ROUND_UP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,17 +88,18 @@ class PitmanYorProfile(PrivacyProfile):
     @property
     def floor(self) -> float:
         """Chance that a fresh record's value is released."""
-        return fresh_is_released(self.strength + self.n - 1.0, discount=self.discount, records=self.records)
+        return fresh_is_released(self.strength + (self.n - 1.0), discount=self.discount, records=self.records)
 
     def delta(self, epsilon: float) -> float:
         """The largest of the candidate divergences."""
-        return _pitman_yor_delta(self.n, self.records, self.strength, self.discount, float(epsilon), self.floor)
+        size = min(float(epsilon), LARGEST_EPSILON)
+        return _pitman_yor_delta(self.n, self.records, self.strength, self.discount, size, self.floor)
 
 
 @lru_cache(maxsize=256)
 def _pitman_yor_delta(n: int, m: int, theta: float, sigma: float, epsilon: float, phi: float) -> float:
-    total = theta + n - 1.0
-    best = min(1.0, (phi + (1.0 - phi) * max(0.0, -math.expm1(epsilon))) * ROUND_UP)
+    total = theta + (n - 1.0)
+    best = min(1.0, (phi + (1.0 - phi) * -math.expm1(min(0.0, epsilon))) * ROUND_UP)
     if n >= 3:
         single = 1.0 - sigma
         best = max(best, old_old(single, single, total - 2.0 * single, m, epsilon))
@@ -141,7 +142,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> float:
         """Largest divergence over neighbours, both directions."""
         if self.cells == 1:
-            return max(0.0, -math.expm1(epsilon)) * ROUND_UP
+            return min(1.0, -math.expm1(min(0.0, epsilon)) * ROUND_UP)
         if epsilon >= self.pure_epsilon:
             return 0.0
         first = self.alpha
@@ -150,7 +151,7 @@ class DirichletMultinomialProfile(PrivacyProfile):
         if self.cells == 2:
             value = _two_cell_delta(first, second, self.n, self.records, float(epsilon))
         else:
-            rest = prior + self.n - 1.0 - first - second
+            rest = (prior - first - second) + (self.n - 1.0)
             value = old_old(first, second, rest, self.records, epsilon)
             if first != second:
                 value = max(value, old_old(second, first, rest, self.records, epsilon))
