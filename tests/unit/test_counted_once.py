@@ -83,7 +83,7 @@ def can_carry(kind, names):
         return not any("\r" in name or "\0" in name for name in names)
     if kind == "duckdb":  # a relation has renamed them itself
         return len({name.lower() for name in names}) == len(names) and "" not in names and not any("\0" in n for n in names)
-    return kind != "parquet" or not any("\0" in name for name in names)
+    return kind not in ("parquet", "polars") or not any("\0" in name for name in names)
 
 
 def check_names(kind, names, one, two, folder):
@@ -169,6 +169,11 @@ def test_folders_are_no_columns(tmp_path):
         with open_table(file) as source:
             assert list(source.types) == ["pay", "other"]
             assert as_dict(count_cells(source, JointDomain({"pay": Grid(0, 9, 1)}))) == {1: 1, 2: 2}
+
+
+def test_names_that_a_frame_cannot_hand_over_are_refused():
+    with pytest.raises(FormatError, match="null character"), open_table(pl.DataFrame({"x\0y": [1]})):
+        pass
 
 
 def test_names_that_cannot_be_told_apart_are_refused(tmp_path):

@@ -216,6 +216,8 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
     if kind == "polars":
         frame = data.collect() if type(data).__name__ == "LazyFrame" else data
         frame = frame.to_frame(frame.name or "value") if type(frame).__name__ == "Series" else frame
+        if any("\0" in name for name in frame.columns):  # polars would panic, and not with an exception
+            raise FormatError("a column's name holds a null character.", hint="Rename it first")
         return frame.to_arrow(), frozenset()
     if kind == "numpy":
         return _numpy_table(data)
