@@ -85,7 +85,12 @@ def test_only_tables_knows_the_data_frames():
 
 @pytest.mark.parametrize(
     ("words", "heavy"),
-    [("import privurn", "numpy numba scipy duckdb pyarrow opendp pandas polars matplotlib xarray arviz_base arviz_stats")],
+    [
+        (
+            "import privurn",
+            "numpy numba scipy duckdb pyarrow pydantic opendp pandas polars matplotlib xarray arviz_base arviz_stats",
+        )
+    ],
 )
 def test_importing_is_light(words, heavy):
     code = f"{words}; import sys; print([name for name in {heavy.split()!r} if name in sys.modules])"

@@ -77,7 +77,7 @@ def test_reasons_of_statistics_have_no_full_stop(tmp_path):
     content["certificate"] = dict(of_the_future(Certificate(content["certificate"])).data)
     path.write_text(json.dumps(content))
     [reason] = verify(path).reasons
-    assert reason.endswith("'teleported' is not known")
+    assert reason.endswith("'teleported' is not known to this version")
     with pytest.raises(CertificateError) as error:
         read_statistics(path)
     assert ".." not in error.value.message

@@ -153,13 +153,10 @@ def test_printed_deltas_are_bounds(delta):
 def test_the_public_page_holds_nothing_of_the_data(folder, tmp_path, monkeypatch):
     """The same release beside two different confidential tables gives the same bytes, and only the release is opened."""
     opened = []
-    real = page.read_release.__globals__["open_table"]
-
-    def noted(data, **options):
-        opened.append(str(data))
-        return real(data, **options)
-
-    monkeypatch.setitem(page.read_release.__globals__, "open_table", noted)
+    for name in ("open_table", "open_released"):
+        real = page.read_release.__globals__[name]
+        watched = lambda data, real=real: opened.append(str(data)) or real(data)  # noqa: E731
+        monkeypatch.setitem(page.read_release.__globals__, name, watched)
     pages = []
     for name, table in {"one": PAY, "two": PAY.assign(pay=80_000 - PAY.pay, town="elsewhere")}.items():
         home = tmp_path / name
@@ -336,7 +333,7 @@ def test_refusals(folder, tmp_path):
     edited = tmp_path / "edited"
     shutil.copytree(folder, edited)
     data = json.loads((edited / "certificate.json").read_text())
-    (edited / "certificate.json").write_text(json.dumps({**data, "created": "yesterday"}))
+    (edited / "certificate.json").write_text(json.dumps({**data, "created": "2020-01-01T00:00:00+00:00"}))
     with pytest.raises(CertificateError, match="does not verify"):
         report(edited)
     assert not (edited / "report.html").exists()

@@ -7,7 +7,7 @@ import pytest
 
 import privurn
 from privurn.channels import LaplaceChannel, RandomisedResponseChannel
-from privurn.errors import DomainError, FormatError, ModelError
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.noise_accounting import ratio_up
 
@@ -56,7 +56,7 @@ def test_a_statistics_file_with_a_further_field_is_refused(tmp_path):
     release_statistics(_frame(), mechanism=mechanism, budget=Budget(epsilon=1, epsilon_n=0.5)).save(path)
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"exact_n": 50}))
-    with pytest.raises(FormatError, match="not a statistics file"):
+    with pytest.raises(CertificateError, match="holds a schema, statistics and a certificate"):
         read_statistics(path)
     assert not privurn.verify(path).valid
 

@@ -123,7 +123,7 @@ CLAIMS = {
     "another time zone": (lambda d: d.update(created="2026-01-31T23:59:59+01:00"), "created"),
     "a version that is none": (lambda d: d["software"].update(numpy="certified by all"), "software.numpy"),
     "another file": (lambda d: d["output"].update(file="../secret.csv"), "file"),
-    "a domain spelled otherwise": (
+    "a cell twice": (
         lambda d: d["domain"]["columns"]["town"].update(values=["a", "b", "c", "other"]),
         "category",
     ),
@@ -168,7 +168,8 @@ PARAMETERS = {
                                     "threshold": 1.0, "steps": 2**20, "records": 5, "draws": 1, "reference": None,
                                     "downscale": 1.0}),
     "a sum": ("noisy-bernoulli-statistics", {"neighbouring": "add-remove", "size_noise": None,
-                                             "noise": {"kind": "laplace", "scale": 1.0, "step": 1.0}, "contributions": 1, "column": "a", "upper": 1,
+                                             "noise": {"kind": "laplace", "scale": 1.0, "step": 1.0},
+                                             "contributions": 1, "column": "a", "upper": 1,
                                              "missing": "made up"}),
 }  # fmt: skip
 

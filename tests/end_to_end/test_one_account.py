@@ -1,0 +1,74 @@
+"""A noisy table costs the same whichever command publishes it, and statistics files are read wherever certificates are."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+TABLE = ("--categories", "town=a,b,c")
+GAUSSIAN = ("--epsilon", 1, "--delta", 1e-6, "--noise", "discrete-gaussian", "--neighbouring", "add-remove")
+DOORS = {
+    "release": ("release", "people.csv", *TABLE, "--mechanism", "perturbed-histogram", "--publish", "counts", *GAUSSIAN),
+    "statistics": ("statistics", "people.csv", "--model", "table", *TABLE, *GAUSSIAN),
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"town": np.random.default_rng(1).choice(["a", "b", "c"], 500)}).to_csv("people.csv", index=False)
+    return tmp_path
+
+
+def planned(command, name):
+    """The tight epsilon that a ledger reports after four releases through one command."""
+    words = ("--epsilon", 10, "--delta", 1e-3, "--neighbouring", "add-remove")
+    assert command("ledger", "init", f"{name}.ledger", *words).returncode == 0
+    for i in range(4):
+        out = f"{name}-{i}" if name == "release" else f"{name}-{i}.json"
+        done = command(*DOORS[name], "--ledger", f"{name}.ledger", "-o", out)
+        assert done.returncode == 0, done.stderr
+    return json.loads(command("ledger", "show", f"{name}.ledger", "--json").stdout)
+
+
+def figure(shown):
+    """The planned epsilon, wherever the answer has it."""
+    return next(value for key, value in shown.items() if "tight" in key or "plan" in key)
+
+
+def test_a_noisy_table_costs_the_same_through_both_commands(command, here):
+    one, two = figure(planned(command, "release")), figure(planned(command, "statistics"))
+    one, two = (each if isinstance(each, float) else each["epsilon"] for each in (one, two))
+    assert one == two
+    assert one < 2.5  # far below the sum, 4
+    scales = [
+        json.loads((here / "release-0" / "certificate.json").read_text())["mechanism"]["parameters"]["scale"],
+        json.loads((here / "statistics-0.json").read_text())["certificate"]["mechanism"]["parameters"]["noise"]["scale"],
+    ]
+    assert scales[0] == scales[1]
+
+
+def test_statistics_files_are_accounted_for_like_folders(command, here):
+    for name, out in (("release", "out"), ("statistics", "stats.json"), ("statistics", "more.json")):
+        assert command(*DOORS[name], "--no-ledger", "-o", out).returncode == 0
+    for file in ("out", "stats.json"):
+        assert "valid: (1, 1e-06)" in command("verify", file).stdout
+    assert "noisy-table-statistics" in command("verify", "stats.json", "--registry").stdout
+    shown = json.loads(command("profile", "out", "stats.json", "--json").stdout)["releases"]
+    assert shown[0]["profile"] == shown[1]["profile"]
+    assert [each["data_file"] for each in shown] == ["as certified"] * 2
+    joint = [
+        json.loads(command("account", "compose", *names, "--delta", 1e-5, "--json").stdout)["epsilon"]
+        for names in (("out", "stats.json"), ("stats.json", "more.json"))
+    ]
+    assert joint[0] == joint[1]
+    assert 1.0 < joint[0] < 2.0
+    refused = command("report", "stats.json")
+    assert refused.returncode == 2
+    assert "noisy statistics" in refused.stderr
+    content = json.loads((here / "stats.json").read_text())
+    content["statistics"]["values"][0] += 1.0
+    (here / "edited.json").write_text(json.dumps(content))
+    assert "hash does not fit" in command("verify", "edited.json").stdout
+    assert json.loads(command("profile", "edited.json", "--json").stdout)["releases"][0]["data_file"] == "not as certified"
