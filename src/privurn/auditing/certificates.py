@@ -13,8 +13,8 @@ from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.noisy_statistics.file import is_statistics_file, read_statistics
-from privurn.privacy.audit import AuditResult, Progress
-from privurn.privacy.audit_findings import Claim
+from privurn.privacy.audit import Progress
+from privurn.privacy.audit_findings import AuditResult, Claim
 from privurn.privacy.certificate import Certificate
 
 

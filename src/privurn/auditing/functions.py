@@ -10,9 +10,9 @@ import numpy as np
 from privurn.auditing.raw_records import HOSTILE_NUMBERS
 from privurn.auditing.target import Target
 from privurn.errors import FormatError, ModelError
-from privurn.privacy.audit import RAISED, AuditResult, Pair, Progress, each_call
+from privurn.privacy.audit import RAISED, Pair, Progress, each_call
 from privurn.privacy.audit_bets import Floats
-from privurn.privacy.audit_findings import Claim
+from privurn.privacy.audit_findings import AuditResult, Claim
 from privurn.privacy.audit_neighbours import neighbouring_tables
 from privurn.privacy.audit_statistics import code, to_batch
 from privurn.privacy.audit_support import SupportAttack

@@ -104,7 +104,7 @@ def _likelihood_ratio(channel: LocalChannel, first: Floats, second: Floats) -> S
         released = batch.rows.reshape(len(batch), len(first), outputs) if outputs > 1 else batch.rows
         with np.errstate(over="ignore", invalid="ignore"):
             logs = channel.log_density(released, first) - channel.log_density(released, second)
-        return np.nan_to_num(logs.sum(axis=-1)).round(9)
+        return np.asarray(np.nan_to_num(logs.reshape(len(batch), -1).sum(axis=1)).round(9))
 
     return Statistic("claimed log likelihood ratio", score)
 

@@ -12,8 +12,8 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.privacy.audit import AuditResult, Pair, Progress
-from privurn.privacy.audit_findings import Claim
+from privurn.privacy.audit import Pair, Progress
+from privurn.privacy.audit_findings import AuditResult, Claim
 from privurn.privacy.audit_neighbours import neighbouring_tables
 from privurn.privacy.profile import Guarantee
 
@@ -21,7 +21,7 @@ SECRET_SIZE = 10
 """Records in the made-up tables where the number is secret: small tables tell most."""
 MOST_DISCOVERED = 64
 """Labels in a table for label discovery, each a call of OpenDP's sampler; tables of lone labels have an attack of their own."""
-PER_RECORD, PER_NOISE, PER_CALL = 2e-6, 2e-5, 1e-4
+PER_RECORD, PER_NOISE, PER_CALL = 2e-7, 2e-5, 1e-4
 """Seconds for a released record and what is looked at of it, for a number with OpenDP's noise, for a call in Python."""
 
 

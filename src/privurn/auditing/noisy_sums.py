@@ -66,7 +66,7 @@ def _pairs(mechanism: StatisticMechanism) -> list[Pair]:
             _summed(mechanism, low, one),
             _summed(mechanism, low, None if mechanism.neighbouring == "add-remove" else other),
         ]
-        found.append(Pair(name, *sides, looks=_looks(mechanism, *sides)))
+        found.append(Pair(name, sides[0], sides[1], looks=_looks(mechanism, *sides)))
     return _worth_drawing(mechanism, found)
 
 
@@ -141,6 +141,6 @@ def _looks(mechanism: StatisticMechanism, first: Sums | str, second: Sums | str)
         if values.shape[1] < len(one):  # an exception instead of sums
             return np.zeros(len(batch))
         logs = mechanism.noise.log_density(values - one) - mechanism.noise.log_density(values - other)
-        return np.nan_to_num(logs.sum(axis=1)).round(9)
+        return np.asarray(np.nan_to_num(logs.sum(axis=1)).round(9))
 
     return (Statistic("claimed log likelihood ratio", score), lattice)

@@ -52,7 +52,7 @@ def raw_pairs(domain: JointDomain, *, n: int, moved: int, add_remove: bool, read
         ]
         wrong = not _neighbours(*sides, moved=moved, add_remove=add_remove)
         if wrong or (not found and not _same(*sides)):
-            found.append(Pair(f"raw records: {name}", *sides, _differing(*sides)))
+            found.append(Pair(f"raw records: {name}", sides[0], sides[1], _differing(*sides)))
     apart = [pair for pair in found if not _neighbours(pair.first, pair.second, moved=moved, add_remove=add_remove)]
     return apart or found[:1]
 

@@ -4,13 +4,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from privurn.privacy.audit import SMALLEST_AUDIT, AuditResult, Pair, Progress, Sampler, audit
-from privurn.privacy.audit_findings import Claim
+from privurn.privacy.audit import SMALLEST_AUDIT, Pair, Progress, Sampler, audit
+from privurn.privacy.audit_findings import AuditResult, Claim
 from privurn.privacy.audit_support import SupportAttack
 from privurn.privacy.entropy import Entropy, SeededEntropy
 from privurn.privacy.profile import PrivacyProfile
 
-SECONDS = 40.0
+SECONDS = 30.0
 """About how long an audit may draw where nobody says how many samples."""
 MOST_SAMPLES = 50_000
 
@@ -48,7 +48,7 @@ class Target:
 
 
 def at_zero(profile: PrivacyProfile) -> list[Claim]:
-    """What a profile claims at epsilon 0: two data sets are told apart no better than this. Noise too small shows there first."""
+    """What a profile claims at epsilon 0, how well neighbours can be told apart: noise that is too small shows there first."""
     delta = profile.delta(0.0)
     return [Claim(0.0, delta, "the whole release, at epsilon 0")] if delta < 1.0 else []
 

@@ -169,10 +169,11 @@ class _Run:
         self.report(self.wanted, self.wanted)
         power = [
             Power(
-                attack="events learned from the outputs" if goal.at else "events learned from the outputs, at epsilon 0",
+                attack="learned events",
                 of=goal.claim.of,
                 trials=size,
                 leak=least_leak_in_pairs(size, epsilon=goal.at, delta=goal.claim.delta, needed=self.needed),
+                delta=goal.claim.delta,
                 provided="provided that the choice has singled it out",
             )
             for goal in self.goals
@@ -187,7 +188,7 @@ class _Run:
         n_learn = min(self.samples // 4, room)
         n_choose = self.samples // 2 - n_learn
         batches = [self._draw(data, n_learn) for data in (pair.first, pair.second)]
-        looks = [*standard_statistics(pair.marked), *learned_statistics(*batches), *bit_statistics(*batches, pair.marked)]
+        looks = [*standard_statistics(pair.marked), *learned_statistics(*batches), *bit_statistics(batches, pair.marked)]
         looks += [*pair.looks, *self.extra]
         learned = [{look.name: look.values(batch) for look in looks} for batch in batches]
         chosen = self._both(pair, n_choose, looks, room)

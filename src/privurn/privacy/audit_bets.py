@@ -57,7 +57,7 @@ class PairCounts:
 def pair_stakes(epsilon: float | None, delta: float) -> Floats:
     """Stakes of the gamblers against a claim, or against any epsilon."""
     reach = math.exp(min(epsilon or 0.0, LARGEST)) + delta
-    return 0.5 ** np.arange(WIDE if epsilon is None else STAKES) / reach
+    return np.asarray(0.5 ** np.arange(WIDE if epsilon is None else STAKES) / reach, np.float64)
 
 
 def log_wealth(counts: PairCounts, *, epsilon: float, delta: float, stakes: Floats) -> float:
@@ -72,7 +72,7 @@ def log_wealth(counts: PairCounts, *, epsilon: float, delta: float, stakes: Floa
 
 def share_stakes(bound: float) -> Floats:
     """Stakes of the gamblers against the claim that a share in [0, 1] has expectation at most `bound`."""
-    return 0.5 ** np.arange(WIDE) / max(bound, TINIEST)
+    return np.asarray(0.5 ** np.arange(WIDE) / max(bound, TINIEST), np.float64)
 
 
 def log_wealth_of_shares(shares: Floats, *, bound: float, stakes: Floats) -> float:
@@ -83,7 +83,7 @@ def log_wealth_of_shares(shares: Floats, *, bound: float, stakes: Floats) -> flo
 
 
 def _averaged(factors: Floats, times: Floats, admissible: NDArray[np.bool_], *, n_stakes: int) -> float:
-    """log of the mean over all gamblers of prod factor^times, 0 for those who may not play."""
+    """Log of the mean over all gamblers of prod factor^times, 0 for those who may not play."""
     used = times > 0.0
     with np.errstate(divide="ignore"):
         logs = (np.log(np.maximum(factors[:, used], 0.0)) * times[used]).sum(axis=1)

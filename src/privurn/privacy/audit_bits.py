@@ -28,9 +28,9 @@ def lowest_bit(values: Floats) -> Floats:
     return np.where((values == 0.0) | (np.abs(values) >= -ABSENT), NO_BIT, exponent - MANTISSA + lowest).astype(np.float64)
 
 
-def bit_statistics(first: Batch, second: Batch, marked: Sequence[Hashable] = ()) -> list[Statistic]:
+def bit_statistics(batches: Sequence[Batch], marked: Sequence[Hashable] = ()) -> list[Statistic]:
     """Lowest bits of the first entry, of the entries at the marked places and of all; none where all entries are whole."""
-    if all(np.array_equal(batch.rows, np.rint(batch.rows)) for batch in (first, second)):
+    if all(np.array_equal(batch.rows, np.rint(batch.rows)) for batch in batches):
         return []
     places = dict.fromkeys([0, *(value for value in marked if isinstance(value, int) and value >= 0)])
     found = [Statistic(f"lowest bit of the entry at place {place}", _at(place)) for place in places]

@@ -32,17 +32,19 @@ class Power:
     trials: int
     leak: float | None
     """None: not even an event of probability 1."""
+    delta: float = 0.0
+    """The claim's."""
     provided: str = ""
     """What else has to be so."""
 
     def sentence(self) -> str:
         """For people."""
         if self.leak is None:
-            return f"{self.attack}: nothing can be seen in {self.trials:,} trials at so large an epsilon."
+            return f"{self.attack} ({self.of}): nothing can be seen in {self.trials:,} trials at so large an epsilon."
         rest = f", {self.provided}" if self.provided else ""
         return (
-            f"{self.attack}: with {self.trials:,} trials a leak of delta >= {self.leak:.2g} (an event of that probability on "
-            f"one data set, impossible on the other) is convicted with probability {SURE:.1%}{rest}."
+            f"{self.attack} ({self.of}, delta {self.delta:.3g}): in {self.trials:,} trials an event of probability "
+            f"{self.leak:.3g} on one data set, impossible on the other, is convicted with probability {SURE:.1%}{rest}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -51,6 +53,7 @@ class Power:
             "attack": self.attack,
             "of": self.of,
             "trials": self.trials,
+            "claimed_delta": self.delta,
             "delta": self.leak,
             "probability": SURE,
             "provided": self.provided or None,

@@ -79,6 +79,7 @@ class SupportAttack:
                 of=claim.of,
                 trials=self.runs * self.marks,
                 leak=least_leak_in_shares(self.runs, self.marks, bound=self._bound(claim), needed=needed),
+                delta=claim.delta,
                 provided=independent,
             )
             for claim in self.claims
