@@ -40,7 +40,7 @@ def audit(
     ] = None,
     certificate: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Audit a release, privatised records or a statistics file against its certificate."),
+        typer.Option(metavar="DIR", help="Audit a release, privatised records or statistics against their certificate."),
     ] = None,
     function: Annotated[
         str | None, typer.Option("--callable", metavar="MODULE:FUNCTION", help="Audit a function of your own.")
