@@ -94,7 +94,7 @@ class UnderclaimedDiscovery(LabelDiscovery):
 
     def guarantee(self):
         r = math.exp(-1.0 / self.scale)
-        return Guarantee(epsilon=2.0 / self.scale, delta=2.0 * r**self.threshold / (1.0 + r))
+        return Guarantee(epsilon=2.0 / self.scale, delta=1.0 - (1.0 - r**self.threshold / (1.0 + r)) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)
