@@ -197,8 +197,9 @@ def peeking_audit(sampler, pair, *, samples, failure):
     looks = [*standard_statistics(pair.marked), *learned_statistics(*batches)]
     values = [{look.name: look.values(batch) for look in looks} for batch in batches]
     needed, found = -math.log(failure / 2), []
-    [both] = best_events(looks, values, values, goals=[(0.0, 0.0)], tests=samples, needed=needed)
-    for each in both:
+    [shortlist] = best_events(looks, values, values, goals=[(0.0, 0.0)], tests=samples, needed=needed)
+    for order in (0, 1):
+        each = next(each for each in shortlist if each.order == order)
         name = each.event.statistic.name
         sides = [each.event.contains(values[side][name]) for side in (each.order, 1 - each.order)]
         found.append(log_wealth(PairCounts.of(*sides), epsilon=0.0, delta=0.0, stakes=pair_stakes(0.0, 0.0)) >= needed)

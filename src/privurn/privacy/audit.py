@@ -1,12 +1,13 @@
 """Audit a mechanism from outside: lower bounds on its epsilon that hold with a stated probability.
 
 For two neighbouring data sets x, y and any event B fixed beforehand, (epsilon, delta)-DP says P_x(B) <= e^epsilon P_y(B) +
-delta. Half of the outputs, on every pair of neighbours, learns and chooses events that separate x from y. The other half goes
-to the pair and the events that promise most: outputs that the choice has not seen are bet against the claim
-(audit_bets.py), and the failure probability is split over the bets, so all findings of an audit hold together with
-probability at least 1 - failure_probability, whatever the mechanism.
+delta. Half of the outputs, on every pair of neighbours, learns and chooses events that separate x from y. An eighth compares
+the most promising ones once more, and the rest goes to the pair that came out best: outputs that the choice has not seen are
+bet against the claim (audit_bets.py). The failure probability is split over the bets, so all findings of an audit hold
+together with probability at least 1 - failure_probability, whatever the mechanism.
 
-    pairs --learn, choose--> events --fresh outputs--> findings      marks --fresh outputs--> findings (audit_support.py)
+    pairs --learn, choose, compare--> events --fresh outputs--> findings
+    marks ------------------------------------fresh outputs--> findings (audit_support.py)
 
 An audit convicts; it never acquits. It says which leaks it could have seen (audit_power.py).
 """
@@ -32,6 +33,8 @@ BATCH_ENTRIES = 2**22
 """Most numbers held at once (32 megabytes)."""
 PROBES = 16
 """Outputs drawn to see how long one is; they are not used."""
+COMPARED = 3
+"""Pairs whose events are compared once more before the test."""
 SMALLEST_AUDIT = 100
 RAISED = "raised"
 """First word of the output that stands for an exception."""
@@ -80,8 +83,8 @@ def audit(
     epsilon
         The claim. None: only the lower bound is wanted.
     samples
-        Outputs drawn on each data set of each pair, on average: half of all outputs choose events on every pair, half test them
-        on the pairs that promise most.
+        Outputs drawn on each data set of each pair, on average: half of all choose events on every pair, an eighth compares the
+        best of them, and the rest tests what is left.
     claims
         More that is claimed of the same mechanism, such as delta at another epsilon.
     support
@@ -128,6 +131,10 @@ class Goal:
     at: float | None
 
 
+Shortlist = dict[Goal, list[Candidate]]
+"""The most promising events of a pair, for each goal."""
+
+
 def _goals(main: Claim, others: Sequence[Claim]) -> list[Goal]:
     found = [Goal(claim, claim.finite) for claim in (main, *others) if claim.finite is not None]
     return [*found, Goal(main, None)]
@@ -152,19 +159,18 @@ class _Run:
         self.wanted = 2 * samples * n_pairs
         self.n_test = (samples - samples // 2) * n_pairs
         """Outputs on each side that the test may draw in all."""
+        self.n_compare = self.n_test // 4
+        """Of these, outputs that compare events once more before the test."""
         self.drawn = 0
+        self.rooms: dict[int, int] = {}
 
     def examine(self, pairs: Sequence[Pair]) -> tuple[list[Finding], list[Power]]:
         """Findings, and what the tests could have seen."""
         chosen = [self._candidates(pair) for pair in pairs]
-        tested: dict[int, list[tuple[Goal, Candidate]]] = {}
-        for goal in self.goals:
-            allowed = list(tested) if goal.at is None and tested else range(len(pairs))
-            best = max(allowed, key=lambda i: max(each.promise for each in chosen[i][goal]))
-            tested.setdefault(best, []).extend((goal, each) for each in chosen[best][goal])
-        size = self.n_test // len(tested)
+        finalists = self._compare(pairs, chosen)
+        size = (self.n_test - self.n_compare) // len(finalists)
         findings: list[Finding] = []
-        for i, events in tested.items():
+        for i, events in finalists.items():
             findings += self._test(pairs[i], events, size)
         self.report(self.wanted, self.wanted)
         power = [
@@ -181,17 +187,48 @@ class _Run:
         ]
         return findings, power
 
-    def _candidates(self, pair: Pair) -> dict[Goal, list[Candidate]]:
-        """For each goal the best event in either direction."""
-        probes = [to_batch(self.sampler(data, size=PROBES)) for data in (pair.first, pair.second)]
-        room = max(PROBES, BATCH_ENTRIES // max(batch.width for batch in probes))
-        n_learn = min(self.samples // 4, room)
+    def _compare(self, pairs: Sequence[Pair], chosen: list[Shortlist]) -> dict[int, list[tuple[Goal, Candidate]]]:
+        """The pair and the events that win most against each claim on fresh outputs: promises alone follow the noise."""
+        claims = [goal for goal in self.goals if goal.at is not None] or self.goals
+        ranked = {goal: sorted(range(len(pairs)), key=lambda i: -max(e.promise for e in chosen[i][goal])) for goal in claims}
+        listed = sorted({i for goal in claims for i in ranked[goal][:COMPARED]})
+        size = self.n_compare // len(listed)
+        wealth: dict[tuple[Goal, int], list[tuple[float, Candidate]]] = {}
+        for i in listed:
+            looks = {each.event.statistic.name: each.event.statistic for goal in claims for each in chosen[i][goal]}
+            seen = self._both(pairs[i], size, list(looks.values()))
+            for goal in claims:
+                wealth[goal, i] = [(self._wealth(each, goal, seen), each) for each in chosen[i][goal]]
+        finalists: dict[int, list[tuple[Goal, Candidate]]] = {}
+        for goal in self.goals:
+            if goal in claims:
+                i = max(listed, key=lambda i: max(each for each, _ in wealth[goal, i]))
+                scored = wealth[goal, i]
+            else:  # the largest epsilon, on a pair that is tested anyway
+                i = next(iter(finalists))
+                scored = [(each.promise, each) for each in chosen[i][goal]]
+            for order in (0, 1):
+                best = max((pair for pair in scored if pair[1].order == order), key=lambda pair: pair[0])
+                finalists.setdefault(i, []).append((goal, best[1]))
+        return finalists
+
+    def _wealth(self, each: Candidate, goal: Goal, seen: list[dict[str, Floats]]) -> float:
+        if goal.at is None:
+            return each.promise
+        name = each.event.statistic.name
+        first, second = (each.event.contains(seen[side][name]) for side in (each.order, 1 - each.order))
+        stakes = pair_stakes(goal.at, goal.claim.delta)
+        return log_wealth(PairCounts.of(first, second), epsilon=goal.at, delta=goal.claim.delta, stakes=stakes)
+
+    def _candidates(self, pair: Pair) -> Shortlist:
+        """For each goal the best events in either direction."""
+        n_learn = min(self.samples // 4, self._room(pair))
         n_choose = self.samples // 2 - n_learn
         batches = [self._draw(data, n_learn) for data in (pair.first, pair.second)]
         looks = [*standard_statistics(pair.marked), *learned_statistics(*batches), *bit_statistics(batches, pair.marked)]
         looks += [*pair.looks, *self.extra]
         learned = [{look.name: look.values(batch) for look in looks} for batch in batches]
-        chosen = self._both(pair, n_choose, looks, room)
+        chosen = self._both(pair, n_choose, looks)
         found = best_events(
             looks,
             learned,
@@ -204,8 +241,7 @@ class _Run:
 
     def _test(self, pair: Pair, events: Sequence[tuple[Goal, Candidate]], size: int) -> list[Finding]:
         needed = {each.event.statistic.name: each.event.statistic for _, each in events}
-        widest = max(to_batch(self.sampler(data, size=PROBES)).width for data in (pair.first, pair.second))
-        tested = self._both(pair, size, list(needed.values()), max(PROBES, BATCH_ENTRIES // widest))
+        tested = self._both(pair, size, list(needed.values()))
         return [self._finding(pair, goal, each.order, each.event, tested) for goal, each in events]
 
     def _finding(self, pair: Pair, goal: Goal, order: int, event: Event, tested: list[dict[str, Floats]]) -> Finding:
@@ -233,9 +269,16 @@ class _Run:
             delta_lower=delta_lower,
         )
 
-    def _both(self, pair: Pair, size: int, looks: Sequence[Statistic], room: int) -> list[dict[str, Floats]]:
+    def _room(self, pair: Pair) -> int:
+        """Outputs that may be held at once."""
+        if id(pair) not in self.rooms:
+            widest = max(to_batch(self.sampler(data, size=PROBES)).width for data in (pair.first, pair.second))
+            self.rooms[id(pair)] = max(PROBES, BATCH_ENTRIES // widest)
+        return self.rooms[id(pair)]
+
+    def _both(self, pair: Pair, size: int, looks: Sequence[Statistic]) -> list[dict[str, Floats]]:
         """Every statistic of `size` outputs on each side, in batches that fit in memory."""
-        sides = []
+        sides, room = [], self._room(pair)
         for data in (pair.first, pair.second):
             pieces = []
             for start in range(0, size, room):

@@ -16,6 +16,8 @@ from privurn.privacy.audit_bets import LARGEST, STAKES
 from privurn.privacy.audit_statistics import Floats, Statistic, position_of, readable
 
 MOST_THRESHOLDS = 256
+SHORTLISTED = 3
+"""Events of different statistics that are compared once more before the test."""
 MOST_VALUES = 512
 """Distinct values that a learned set tells apart; ordered statistics with more are cut into that many intervals."""
 
@@ -127,7 +129,7 @@ def best_events(
     tests: int,
     needed: float,
 ) -> list[list[Candidate]]:
-    """For each goal (epsilon or None, delta), the event that promises most in either direction.
+    """For each goal (epsilon or None, delta), the `SHORTLISTED` events that promise most in either direction, best first.
 
     `learned` and `chosen` hold each statistic's values on the two data sets: the first to order classes by their likelihood
     ratio, the second to compare events.
@@ -139,8 +141,11 @@ def best_events(
     found = []
     for goal, delta in goals:
         prospect = Prospect(goal, delta, tests, needed)
-        both = [max((each.best(order, prospect) for each in searches), key=lambda each: each.promise) for order in (0, 1)]
-        found.append(both)
+        shortlist: list[Candidate] = []
+        for order in (0, 1):
+            ranked = sorted((each.best(order, prospect) for each in searches), key=lambda each: -each.promise)
+            shortlist += ranked[:SHORTLISTED]
+        found.append(shortlist)
     return found
 
 
