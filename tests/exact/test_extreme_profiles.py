@@ -9,12 +9,12 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from privurn.noisy_statistics.calibrating import Budget
-from privurn.noisy_statistics.sum_statistic import BernoulliStatistic
 
 from privurn.channels import DiscreteLaplaceChannel, LaplaceChannel
 from privurn.channels.randomised_responses import RandomisedResponsesProfile
 from privurn.errors import ModelError
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
 from privurn.privacy.histogram_accounting import SmoothedHistogramProfile

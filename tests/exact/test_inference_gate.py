@@ -20,7 +20,6 @@ import typer
 from inference_references import line, odds, parts, proportion, rate, share_cdf, shared_prior_posterior, size_cdf
 from latent_count_laws import prior_log, records_log, tables
 from mixture_states import log_urn, partitions
-from privurn.noisy_statistics.registry import STATISTICS
 from typer.testing import CliRunner
 
 import privurn
@@ -35,6 +34,7 @@ from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import BUILDERS
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.sums.registry import STATISTICS
 from privurn.mixtures import CategoricalKernel, DirichletProcess, MixtureModel
 from privurn.noisy_statistics import (
     BernoulliStatistic,
