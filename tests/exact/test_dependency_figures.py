@@ -187,9 +187,7 @@ def law_is_plausible(draws, noise, scale):
     pairs = [(s, p) for s, p in zip(seen[kept], masses[kept], strict=True)]
     pairs += [(s, p) for s, p in zip(np.cumsum(seen)[kept], np.cumsum(masses)[kept], strict=True)]
     least = TOTAL_FALSE_ALARM / (2 * len(pairs))
-    return all(
-        min(binom.cdf(s, len(draws), min(1.0, p)), binom.sf(s - 1, len(draws), min(1.0, p))) > least for s, p in pairs
-    )
+    return all(min(binom.cdf(s, len(draws), min(1.0, p)), binom.sf(s - 1, len(draws), min(1.0, p))) > least for s, p in pairs)
 
 
 @pytest.mark.parametrize(("noise", "scale"), [("laplace", 0.4), ("laplace", 2.5), ("gaussian", 0.6), ("gaussian", 4.0)])
