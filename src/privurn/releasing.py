@@ -294,7 +294,7 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
     whole, share = request.guarantee, request.discovery_share
     k = whole.contributions
     discovery = calibrate_discovery(epsilon=whole.epsilon * share, delta=whole.delta * share, contributions=k)
-    spent = discovery.profile.guarantee(k)
+    spent = discovery.guarantee(k)
     rest = [-float_up(Fraction(a) - Fraction(b)) for a, b in ((spent.epsilon, whole.epsilon), (spent.delta, whole.delta))]
     return discovery, Guarantee(epsilon=rest[0], delta=rest[1], contributions=k).per_record()
 

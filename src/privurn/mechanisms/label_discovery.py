@@ -41,6 +41,10 @@ class LabelDiscovery:
         """What naming labels costs when one record is replaced."""
         return LabelDiscoveryProfile(scale=self.scale, threshold=self.threshold)
 
+    def guarantee(self, contributions: int = 1) -> Guarantee:
+        """The smallest epsilon and delta for so many records of one person."""
+        return self.profile.guarantee(contributions)
+
     def discover(self, counts: CountTable) -> NDArray[np.bool_]:
         """Which labels of the table may be named. The noise is OpenDP's, whose generator the operating system seeds."""
         return noisy_integers(counts.counts, noise="laplace", scale=self.scale) >= self.threshold
