@@ -5,7 +5,7 @@ The arrays are NumPy's, so that everything works without xarray being imported; 
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,8 +20,8 @@ LARGEST_R_HAT = 1.05
 SMALLEST_ESS = 100.0
 """A Markov chain that is worse than either has not mixed."""
 
-OUTLYING_ESS = 1000.0
-"""Effective draws that a mean outside its own interval needs: it is then the mean of a few draws far away."""
+FEWEST_EXCURSIONS, LARGEST_SPREAD = 10, 1.5
+"""Where draws far away put the mean outside its interval or the deviation up by this factor, they must come that many times."""
 
 SUFFIX = ".nc"
 
@@ -117,14 +117,16 @@ class Draws:
     def summary(self, names: Sequence[str] | None = None, *, level: float = 0.95) -> tuple[Summary, ...]:
         """Each number of the named variables (all of them where left out)."""
         check_level(level, of="an interval")
+        return tuple(self._summarise(label, values, level) for label, values in self._numbers(names))
+
+    def _numbers(self, names: Sequence[str] | None) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """Each number of the named variables, (chain, draw)."""
         if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
             raise ModelError("names are a list of variables.", hint=f"names={list(self.variables)!r}")
-        found = []
         for name in self.variables if names is None else names:
             values = self[name]
             for index in np.ndindex(values.shape[2:]):
-                found.append(self._summarise(self._label(name, index), values[(..., *index)].astype(np.float64), level))
-        return tuple(found)
+                yield self._label(name, index), values[(..., *index)].astype(np.float64)
 
     def _label(self, name: str, index: tuple[int, ...]) -> str:
         if not index:
@@ -165,17 +167,17 @@ class Draws:
         if not self.markov:
             return ()
         found = []
-        for each in self.summary(names):
+        for label, values in self._numbers(names):
+            each = self._summarise(label, values, 0.95)
             worst = min(each.effective_draws, each.tail_effective_draws)
-            outside = each.lower < each.upper and not each.lower <= each.mean <= each.upper
             if not worst >= SMALLEST_ESS or (each.r_hat is not None and not each.r_hat <= LARGEST_R_HAT):
                 found.append(
                     f"{each.name} has not mixed: R-hat {each.r_hat:.3f}, {worst:.0f} effective draws; run longer chains."
                 )
-            elif means and not each.mean_effective_draws >= (OUTLYING_ESS if outside else SMALLEST_ESS):
+            elif means and (not each.mean_effective_draws >= SMALLEST_ESS or _decided_by_few(each, values)):
                 found.append(
-                    f"{each.name} has a mean{' outside its interval' if outside else ''} that a few draws far away decide "
-                    f"({each.mean_effective_draws:.0f} effective draws): a start not forgotten, or tails too heavy for a mean."
+                    f"{each.name} has a mean and a deviation that a few draws far away decide: a start that is not forgotten, "
+                    "or tails too heavy for a mean."
                 )
         return tuple(found)
 
@@ -225,6 +227,21 @@ class Draws:
         target = check_netcdf_name(path)
         tree = self.to_datatree()
         return write_file(target, lambda partial: tree.to_netcdf(partial, engine="h5netcdf"), new=False)
+
+
+def _decided_by_few(each: Summary, values: NDArray[np.float64]) -> bool:
+    """Whether draws far away matter, and came in fewer excursions (draws in a row of one chain) than tell how often they come.
+
+    That is how a chain looks that was on its way from a bad start: ranks do not see it, and neither do autocorrelations, since
+    one long excursion looks like the first of many.
+    """
+    wide = each.upper - each.lower
+    far = (values < each.lower - wide) | (values > each.upper + wide)
+    if wide <= 0.0 or not far.any():
+        return False
+    matters = not each.lower <= each.mean <= each.upper or each.deviation > LARGEST_SPREAD * float(np.std(values[~far]))
+    excursions = int(far[:, 0].sum()) + int((far[:, 1:] & ~far[:, :-1]).sum())
+    return matters and excursions < FEWEST_EXCURSIONS
 
 
 def check_level(level: float, *, of: str) -> None:

@@ -7,39 +7,68 @@ have those too. Weighted draws come with their standard errors; the other refere
 import math
 
 import numpy as np
-from latent_count_laws import prior_log, tables, term_log
+from latent_count_laws import tables
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, gammaln
 
-WORTHS = 40
+WORTHS = 16
 """Points of a Gauss-Legendre rule for the worth of a flat prior, whose logarithm is uniform."""
 
 
-def shared_prior_posterior(term, *, cells, sizes, likelihood=term_log):
-    """Weights of (counts, prior records in each cell) where the flat prior's worth is learnt; n flat on `sizes`."""
-    nodes, weights = np.polynomial.legendre.leggauss(WORTHS)
-    found = []
-    for n in sizes:
-        for counts in tables(cells, n):
-            level = math.exp(likelihood(term, counts))
-            for node, weight in zip(nodes, weights, strict=True):
-                a = math.exp(math.log(cells) * (node + 1.0) / 2.0) / cells
-                found.append((counts, a, weight * level * math.exp(prior_log(counts, [a] * cells))))
-    total = sum(each[2] for each in found)
-    return [(counts, a, weight / total) for counts, a, weight in found]
+class CountPosterior:
+    """Weights of (counts, prior records in each cell) given the likelihood of each table; n flat on `sizes`.
+
+    Where `each` is None the prior's worth is learnt: from one record in all to one in each cell, its logarithm uniform.
+    """
+
+    def __init__(self, level, *, cells, sizes, each=None):
+        self.counts = np.array([counts for n in sizes for counts in tables(cells, n)])
+        nodes, weights = np.polynomial.legendre.leggauss(WORTHS)
+        worths = np.exp(np.log(cells) * (nodes + 1.0) / 2.0) if each is None else np.array([each * cells])
+        self.prior, total = worths / cells, worths
+        n = self.counts.sum(axis=1)[:, None]
+        logs = gammaln(n + 1.0) + gammaln(total) - gammaln(total + n) + np.array([level(c) for c in self.counts])[:, None]
+        cell = self.counts[:, None, :]
+        a = self.prior[None, :, None]
+        logs = logs + (gammaln(a + cell) - gammaln(a) - gammaln(cell + 1.0)).sum(axis=2)
+        self.weights = np.exp(logs - logs.max()) * (weights if each is None else 1.0)
+        self.weights /= self.weights.sum()
+
+    def share_cdf(self, *, cell, at):
+        """P(share of a cell <= at): given counts and prior that share is a Beta variable."""
+        own = self.counts[:, [cell]]
+        first = own + self.prior
+        second = self.counts.sum(axis=1)[:, None] - own + (self.counts.shape[1] - 1) * self.prior
+        return [float((self.weights * stats.beta.cdf(x, first, second)).sum()) for x in at]
+
+    def size_cdf(self, *, at):
+        """P(n <= at)."""
+        n = self.counts.sum(axis=1)
+        return [float(self.weights[n <= x].sum()) for x in at]
+
+    @property
+    def mean_size(self):
+        return float(self.weights.sum(axis=1) @ self.counts.sum(axis=1))
 
 
-def share_cdf(posterior, *, cell, at):
-    """P(share of a cell <= at): given counts and prior that share is a Beta variable."""
-    first = np.array([a + counts[cell] for counts, a, _ in posterior])
-    second = np.array([sum(counts) - counts[cell] + (len(counts) - 1) * a for counts, a, _ in posterior])
-    weights = np.array([weight for *_, weight in posterior])
-    return [float(weights @ stats.beta.cdf(x, first, second)) for x in at]
+class HiddenNoise:
+    """Log likelihood of records drawn from noisy counts that were not published: the sum over all that have any weight."""
 
+    def __init__(self, term, *, largest, reach=14):
+        self.scale, cells = term.scale, len(term.released)
+        self.axis = np.arange(-reach, largest + reach + 1)
+        grids = np.meshgrid(*[np.maximum(self.axis, 0)] * cells, indexing="ij", sparse=True)
+        total = sum(grids)
+        self.records = np.ones(np.broadcast_shapes(*[g.shape for g in grids]))
+        for part, s in zip(grids, term.released, strict=True):
+            share = np.where(total > 0, part / np.maximum(total, 1), 1.0 / cells)
+            self.records = self.records * ((1.0 - term.smoothing) * share + term.smoothing / cells) ** int(s)
 
-def size_cdf(posterior, *, at):
-    """P(n <= at)."""
-    return [sum(weight for counts, _, weight in posterior if sum(counts) <= x) for x in at]
+    def __call__(self, counts):
+        found = self.records
+        for c in counts:  # the first axis that is left belongs to the next cell
+            found = np.tensordot(np.exp(-np.abs(self.axis - c) / self.scale), found, axes=(0, 0))
+        return math.log(found)
 
 
 def size_weights(seen, *, most):
@@ -61,9 +90,9 @@ def proportion(seen, *, at, most=150):
     return {"probability": chance, "n": [float(weights[n <= x].sum()) for x in at["n"]]}
 
 
-def rate(seen, *, upper, at, most=40):
+def rate(seen, *, upper, at, most=24):
     """A sum of Poisson counts clamped at `upper`, Gamma(1, 0.1) prior: the sum's law by convolution, the rate on a grid."""
-    grid = np.linspace(0.0, 40.0, 8001)[1:]
+    grid = np.linspace(0.0, 60.0, 3001)[1:]
     one = np.column_stack([stats.poisson.pmf(k, grid) for k in range(upper)] + [stats.poisson.sf(upper - 1, grid)])
     sizes, levels = size_weights(seen, most=most)
     law, joint = np.ones((len(grid), 1)), []

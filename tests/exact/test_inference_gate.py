@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from inference_references import line, odds, parts, proportion, rate, share_cdf, shared_prior_posterior, size_cdf
-from latent_count_laws import prior_log, records_log, tables
+from inference_references import CountPosterior, HiddenNoise, line, odds, parts, proportion, rate
+from latent_count_laws import term_log
 from mixture_states import log_urn, partitions
 from typer.testing import CliRunner
 
@@ -114,17 +114,6 @@ WITHOUT = {"pitman-yor", "exponential", "pseudo-posterior"}
 """No law of counts: a discount, or a law that is not one of the confidential counts' cells."""
 
 
-def listed_noisy_counts(term, counts):
-    """Records drawn from noisy counts that were not published: the sum over all of them."""
-    reach = range(-9, max(counts) + 10)
-    total = 0.0
-    for noisy in product(reach, repeat=len(counts)):
-        noise = sum(abs(d - c) for d, c in zip(noisy, counts, strict=True)) / term.scale
-        if noise < 12.0:
-            total += np.exp(-noise + records_log(term, noisy))
-    return float(np.log(total))
-
-
 @pytest.mark.parametrize("row", RELEASES, ids=" ".join)
 def test_releases_under_the_default_prior(row):
     mechanism, numbers = RELEASES[row]
@@ -135,22 +124,23 @@ def test_releases_under_the_default_prior(row):
     found = privurn.posterior(observed, functionals=["P(x=0)", "P(x=1)"], seed=1, **options)
     term = term_for(mechanism, counts=counts)
     sizes = range(largest + 1) if row[1] == "secret" else [mechanism.n]
-    how = {"likelihood": listed_noisy_counts} if isinstance(term, NoisyRecordsTerm) else {}
-    exact = shared_prior_posterior(term, cells=3, sizes=sizes, **how)
+    hidden = isinstance(term, NoisyRecordsTerm)
+    level = HiddenNoise(term, largest=max(sizes)) if hidden else lambda counts: term_log(term, counts)
+    exact = CountPosterior(level, cells=3, sizes=sizes)
     points = (0.2, 0.4, 0.6, 0.8)
     for cell, name in enumerate(["P(x=0)", "P(x=1)"]):
-        agree(found.draws[name], points, share_cdf(exact, cell=cell, at=points))
+        agree(found.draws[name], points, exact.share_cdf(cell=cell, at=points))
     if row[1] == "secret":
         ends = [largest // 6, largest // 3, largest // 2]
-        agree(found.draws["n"], ends, size_cdf(exact, at=ends))
+        agree(found.draws["n"], ends, exact.size_cdf(at=ends))
 
 
 def test_a_secret_n_of_eight_records_in_three_cells():
     """Noisy counts of 8 records: the mean of n as the enumeration has it."""
     mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=4.0, publish="counts")
     observed = Observed(mechanism=mechanism, domain=GRID, counts=np.array([5, 3, 0]))
-    exact = shared_prior_posterior(term_for(mechanism, counts=observed.counts), cells=3, sizes=range(61))
-    mean = sum(sum(counts) * weight for counts, _, weight in exact)
+    term = term_for(mechanism, counts=observed.counts)
+    mean = CountPosterior(lambda counts: term_log(term, counts), cells=3, sizes=range(61)).mean_size
     found = {each.name: each for each in privurn.posterior(observed, largest_n=60, n_draws=4000, seed=2).summary()}["n"]
     assert abs(found.mean - mean) < ERRORS * found.standard_error
     assert found.standard_error < 0.15
@@ -279,22 +269,18 @@ def table_of(size):
 @pytest.mark.parametrize("size", ["public", "secret"])
 def test_tables_against_enumeration(size):
     statistics = table_of(size)
-    scale = statistics.noise.scale
-    most = 45 if size == "secret" else 6
-    posterior = []
-    for n in range(most + 1) if size == "secret" else [6]:
-        level = 0.0 if size == "public" else -abs(7.0 - n) / statistics.size_noise.scale
-        for counts in tables(3, n):
-            away = sum(abs(v - c) for v, c in zip(statistics.values, counts, strict=True)) / scale
-            posterior.append((counts, 1.0, np.exp(level - away + prior_log(counts, [1.0] * 3))))
-    total = sum(weight for *_, weight in posterior)
-    posterior = [(counts, a, weight / total) for counts, a, weight in posterior]
+
+    def level(counts):
+        found = -np.abs(statistics.values - counts).sum() / statistics.noise.scale
+        return found if size == "public" else found - abs(7.0 - sum(counts)) / statistics.size_noise.scale
+
+    exact = CountPosterior(level, cells=3, sizes=range(46) if size == "secret" else [6], each=1.0)
     found = privurn.infer_table(statistics, seed=1)
     points = (0.1, 0.3, 0.5, 0.7)
     for cell in range(3):
-        agree(found["p"][..., cell], points, share_cdf(posterior, cell=cell, at=points))
+        agree(found["p"][..., cell], points, exact.share_cdf(cell=cell, at=points))
     if size == "secret":
-        agree(found["n"], (4, 6, 8, 11), size_cdf(posterior, at=(4, 6, 8, 11)))
+        agree(found["n"], (4, 6, 8, 11), exact.size_cdf(at=(4, 6, 8, 11)))
 
 
 # ---- the command line says what Python says --------------------------------------------------------------------------------

@@ -195,6 +195,27 @@ def test_wrong_jumps_are_seen(old, new):
     assert error(transitions(jump(seen, block=1, function=changed(sweeps.jumped, old, new)), 4), posterior(seen, 4)) > 1e-4
 
 
+def jumps(seen, *, function):
+    """All jumps of a sweep after warming, the largest adapted to 3 records: more than a small n would pay for."""
+    provide_plain()
+    model, tuning = TwoLevels(), chain.Tuning(2, 0, True, 0, 1)
+
+    def move(p, records, n, total, rng):
+        head = (model.record, PlainNoise(model, seen), seen.size_record(), np.array([p]))
+        after, m, _ = function(*head, records, n, total, tuning, np.array([0.0, 9.0, math.log(3.2)]), False, rng)
+        return p, after, m
+
+    return move
+
+
+def test_jumps_of_an_adapted_size_keep_the_posterior():
+    seen = observed(noisy_n=2.3, noisy_n_scale=0.9)
+    law = posterior(seen, 4)
+    assert error(transitions(jumps(seen, function=chain.update_jumps), 4), law) < TOLERANCE
+    follows = changed(chain.update_jumps, "else int(math.exp(numbers[2]))", "else min(int(math.exp(numbers[2])), n)")
+    assert error(transitions(jumps(seen, function=follows), 4), law) > 1e-4
+
+
 def test_a_pass_over_the_records_keeps_the_posterior():
     seen = observed(noisy_n=2.0, noisy_n_scale=1.0, most=3)
     model = TwoLevels()

@@ -36,6 +36,41 @@ def test_problems_name_what_has_not_mixed():
     assert Draws(variables={"apart": apart}, markov=False).problems() == ()
 
 
+def test_a_chain_on_its_way_from_a_bad_start_is_seen():
+    """A hundredth of one chain far away: ranks do not see it, the mean does."""
+    rng = np.random.default_rng(6)
+    clean = rng.normal(size=(4, 8000))
+    spoilt = clean.copy()
+    spoilt[2, :80] += 1000.0 * np.linspace(1.0, 0.0, 80)
+    assert potential_scale_reduction(spoilt) < 1.01
+    draws = Draws(variables={"clean": clean, "spoilt": spoilt}, markov=True)
+    [problem] = draws.problems()
+    assert problem.startswith("spoilt has a mean")
+    assert draws.problems(means=False) == ()
+
+
+def test_a_mean_outside_its_interval_needs_draws_that_come_often():
+    """One draw in a hundred far away: six of them are too few to say how often they come, sixty are not."""
+    rng = np.random.default_rng(7)
+
+    def rare(draws):
+        values = rng.normal(1.0, 0.1, (4, draws))
+        values[:, ::100] = 1e6
+        return values
+
+    few, many = (Draws(variables={"share": rare(draws)}, markov=True) for draws in (200, 2000))
+    for each in (few, many):
+        [row] = each.summary()
+        assert row.mean > row.upper
+    assert few.problems()[0].startswith("share has a mean")
+    assert many.problems() == ()
+
+
+def test_heavy_tails_of_independent_draws_are_no_problem():
+    values = np.random.default_rng(8).standard_t(3.0, size=(4, 2000))
+    assert Draws(variables={"x": values}, markov=True).problems() == ()
+
+
 def test_summary_of_vectors_names_their_places():
     values = np.random.default_rng(5).normal([0.0, 10.0], 1.0, size=(2, 500, 2))
     draws = Draws(variables={"p": values}, markov=True, dims={"p": ("cell",)}, coords={"cell": ["a", "b"]})

@@ -5,7 +5,7 @@ import pytest
 
 from privurn.errors import FormatError, ModelError
 from privurn.samplers import run as running
-from privurn.samplers.run import Schedule, run_chains
+from privurn.samplers.run import TAILS, Schedule, run_chains, run_until_mixed
 
 
 class Walk:
@@ -143,3 +143,68 @@ def test_impossible_runs_are_refused_before_any_work(given, error, words):
     with pytest.raises(error, match=words):
         run_chains(walk, **{"schedule": SCHEDULE} | given)
     assert walk.calls == 0
+
+
+class Astray(Walk):
+    """One chain in two starts far away and comes back slowly."""
+
+    name, monitored = "astray", ()
+
+    def start(self, rng):
+        return {"x": np.array([1e6 * (rng.random() < 0.5)])}
+
+    def advance(self, state, rng, *, sweeps, thin, warming):
+        self.calls += 1
+        if self.stop_after is not None and self.calls > self.stop_after:
+            raise KeyboardInterrupt
+        path = state["x"][0] * 0.999 ** np.arange(1, sweeps + 1)
+        state["x"][0] = path[-1]
+        kept = (path + rng.normal(size=sweeps))[thin - 1 :: thin]
+        return {"x": kept}, {"size": np.abs(kept)}
+
+
+ASTRAY = Schedule(chains=4, warm_up=100, draws=500, seed=3)
+
+
+def test_chains_that_go_on_forget_what_was_judged():
+    found, problems = run_until_mixed(Astray(), schedule=ASTRAY, longest=64_000)
+    assert problems == ()
+    assert found.n_draws > 2000
+    assert found.attributes["draws"] == found.n_draws == found.attributes["forgotten"] + 500
+    assert abs(found["x"].mean()) < 5.0 * found.summary()[0].standard_error
+    whole = run_chains(Astray(), schedule=Schedule(chains=4, warm_up=100, draws=2 * found.n_draws - 500, seed=3))
+    np.testing.assert_allclose(whole["x"][:, found.attributes["forgotten"] :], found["x"], rtol=1e-9)  # the same chains
+    assert abs(whole["x"].mean()) > 1000.0  # with all that was judged
+    _, stopped = run_until_mixed(Astray(), schedule=ASTRAY, longest=1000)
+    assert stopped
+
+
+@pytest.mark.parametrize("calls", [3, 700, 1200, 1201, 1600, 1605, 2100, 10**9])
+def test_a_run_of_a_chosen_length_goes_on_bit_by_bit(tmp_path, calls):
+    whole, _ = run_until_mixed(Astray(), schedule=ASTRAY, longest=64_000)
+    file = tmp_path / "run.ckpt"
+    try:
+        run_until_mixed(Astray(stop_after=calls), schedule=ASTRAY, longest=64_000, checkpoint=file)
+        assert calls == 10**9
+    except KeyboardInterrupt:
+        pass
+    again = Astray(stop_after=0 if calls == 10**9 else None)  # a finished run is not run again
+    resumed, problems = run_until_mixed(again, schedule=ASTRAY, longest=64_000, checkpoint=file)
+    assert problems == ()
+    assert np.array_equal(whole["x"], resumed["x"])
+    assert np.array_equal(whole.sample_stats["size"], resumed.sample_stats["size"])
+    assert whole.attributes == resumed.attributes
+    with pytest.raises(FormatError, match="another run"):  # its first draws are gone
+        run_chains(Astray(), schedule=Schedule(chains=4, warm_up=100, draws=10**6, seed=3), checkpoint=file)
+
+
+def test_tails_too_heavy_for_a_mean_are_not_waited_for():
+    class Cauchy(Walk):
+        def advance(self, state, rng, *, sweeps, thin, warming):
+            return {"x": np.repeat(rng.standard_cauchy(sweeps // 5 + 1), 5)[:sweeps]}, {}
+
+    schedule = Schedule(chains=4, warm_up=0, draws=500, seed=2)
+    found, problems = run_until_mixed(Cauchy(), schedule=schedule, longest=10**6)
+    assert found.n_draws <= TAILS * 500
+    assert found.problems(means=False) == ()
+    assert (problems == ()) == (found.problems() == ())

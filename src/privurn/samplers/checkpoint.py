@@ -62,12 +62,10 @@ def restored_run(file: Path, sampler: Sampler, stages: tuple[Schedule, ...]) -> 
         raise FormatError(f"the checkpoint {str(file)!r} cannot be read.", hint="Remove it to start anew") from None
     first, asked = stages[0], asdict(stages[0])
     fixed = ("chains", "warm_up", "thin") + (() if first.seed is None else ("seed",))
-    going = [each for each in stages if done <= each.sweeps]
     if (
         fingerprint != sampler.fingerprint()
         or any(before.get(key) != asked[key] for key in fixed)
-        or not going
-        or going[0].forgotten < forgotten
+        or not any(each.carries_on(done, forgotten) for each in stages)
     ):
         raise FormatError(
             f"the checkpoint {str(file)!r} belongs to another run.",

@@ -158,7 +158,7 @@ def run_until_mixed(
     while 2 * stages[-1].draws <= longest:
         stages.append(stages[-1].longer())
     run = work.begun(tuple(stages))
-    for stage in [each for each in stages if run.done <= each.sweeps]:
+    for stage in [each for each in stages if each.carries_on(run.done, run.forgotten)]:
         run = work.advanced(run.forgetting(stage.forgotten), stage)
         draws = work.draws(run, stage)
         problems = judged(draws).problems()

@@ -74,6 +74,10 @@ class Schedule:
         """Sweeps of one chain."""
         return self.warm_up + (self.forgotten + self.draws) * self.thin
 
+    def carries_on(self, done: int, forgotten: int) -> bool:
+        """Whether a run of so many sweeps that has forgotten so many draws can still become this one."""
+        return done <= self.sweeps and forgotten <= self.forgotten
+
     def longer(self) -> "Schedule":
         """The same chains carried on: twice as many draws, all of them new."""
         return replace(self, forgotten=self.forgotten + self.draws, draws=2 * self.draws)
