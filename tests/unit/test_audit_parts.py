@@ -1,4 +1,4 @@
-"""The audit's parts: exact bounds, outputs as rows, statistics of one output alone, events, neighbours, claims."""
+"""The audit's parts: outputs as rows, statistics of one output alone, events, neighbours, claims."""
 
 import math
 
@@ -6,35 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from privurn.auditing import audit_callable
 from privurn.errors import FormatError, ModelError
-from privurn.privacy.audit import Pair, audit, each_call, largest_probability, smallest_probability
+from privurn.privacy.audit import Pair, audit, each_call
+from privurn.privacy.audit_bets import PairCounts, log_wealth, pair_stakes
+from privurn.privacy.audit_bits import bit_statistics
 from privurn.privacy.audit_events import Classes, Event, best_events
 from privurn.privacy.audit_neighbours import neighbouring_tables
 from privurn.privacy.audit_statistics import Statistic, learned_statistics, standard_statistics, to_batch
-
-
-@pytest.mark.parametrize("trials", [1, 7, 40])
-@pytest.mark.parametrize("failure", [0.3, 0.01, 1e-5])
-def test_bounds_fail_no_more_often_than_stated_for_any_probability(trials, failure):
-    hits = np.arange(trials + 1)
-    lower = np.array([smallest_probability(int(k), trials, failure) for k in hits])
-    upper = np.array([largest_probability(int(k), trials, failure) for k in hits])
-    for p in np.linspace(0.0, 1.0, 101):
-        weights = binom.pmf(hits, trials, p)
-        assert weights[lower > p].sum() <= failure
-        assert weights[upper < p].sum() <= failure
-
-
-@pytest.mark.parametrize(("hits", "trials"), [(1, 10), (5, 10), (3, 100_000), (99_990, 100_000)])
-def test_bounds_are_where_the_tail_equals_the_failure(hits, trials):
-    """No looser than needed: a bound that only had to be valid could be 0 or 1."""
-    lower, upper = smallest_probability(hits, trials, 1e-4), largest_probability(hits, trials, 1e-4)
-    assert binom.sf(hits - 1, trials, lower) == pytest.approx(1e-4, rel=1e-3)
-    assert binom.cdf(hits, trials, upper) == pytest.approx(1e-4, rel=1e-3)
-
 
 ENTRIES = st.one_of(st.integers(-3, 3), st.floats(allow_nan=True, allow_infinity=True), st.sampled_from(["a", "b", None]))
 OUTPUTS = st.one_of(ENTRIES, st.lists(ENTRIES, max_size=4), st.tuples(ENTRIES, ENTRIES), st.sets(st.integers(0, 3)))
@@ -48,6 +28,7 @@ def test_every_statistic_is_a_function_of_one_output_alone(outputs, learn):
         *standard_statistics((0, 2)),
         *standard_statistics(("a",)),
         *learned_statistics(to_batch(learn[:2]), to_batch(learn[2:])),
+        *bit_statistics([to_batch([0.5])], (0, 2)),
     ]
     for look in looks:
         together = look.values(to_batch(outputs))
@@ -121,12 +102,13 @@ def test_the_best_event_is_the_one_that_separates():
             {"value": rng.integers(2, 5, 4000).astype(float), "noise": rng.random(4000)},
         ]
 
-    found = best_events([noise, look], part(), part(), goals=[None, 1.0], delta=0.0, failure=1e-4)
-    assert [order for order, _ in found] == [0, 0, 1, 1]
-    for order, event in found:
-        assert event.statistic is look
-        inside = event.contains(np.arange(5.0)).tolist()
-        assert inside == ([True, True, False, False, False] if order == 0 else [False, False, False, True, True])
+    found = best_events([noise, look], part(), part(), goals=[(None, 0.0), (1.0, 0.0)], tests=4000, needed=9.0)
+    for both in found:
+        assert [each.order for each in both] == [0, 0, 1, 1]
+        for each in (both[0], both[2]):
+            assert each.event.statistic is look
+            inside = each.event.contains(np.arange(5.0)).tolist()
+            assert inside == ([True, True, False, False, False] if each.order == 0 else [False, False, False, True, True])
 
 
 @settings(max_examples=100, deadline=None)
@@ -200,6 +182,7 @@ def test_no_claim_and_an_infinite_claim_cannot_be_refuted():
         assert result.epsilon_lower > 3.0
         assert not result.convicted
         assert result.delta_lower is None
+        assert result.power == ()
         assert result.to_json()["epsilon"] is None
 
 
@@ -214,10 +197,15 @@ def test_delta_test_and_epsilon_test_are_the_same_test():
         for delta in (0.0, 0.05):
             result = audit(answer, pairs=[Pair("yes or no", 1, 0)], epsilon=epsilon, delta=delta, samples=4_000)
             for finding in result.findings:
-                assert (finding.epsilon_lower > epsilon) == (finding.delta_lower > delta)
+                assert finding.epsilon_lower <= math.log(9.0)
+                if finding.claim.finite is not None and finding.convicted:
+                    assert finding.epsilon_lower >= epsilon
+                    assert finding.delta_lower >= delta
+                else:
+                    assert finding.epsilon_lower <= epsilon or finding.delta_lower == 0.0
 
 
-def test_the_failure_probability_is_split_over_pairs_directions_goals_and_bounds():
+def test_the_failure_probability_is_split_over_directions_and_goals():
     rng = np.random.default_rng(7)
 
     def answer(truth, /, *, size):
@@ -225,11 +213,23 @@ def test_the_failure_probability_is_split_over_pairs_directions_goals_and_bounds
 
     pairs = [Pair("one", 1, 0), Pair("two", 0, 1), Pair("three", 1, 1)]
     result = audit(answer, pairs=pairs, epsilon=0.4, samples=1_000, failure_probability=0.06)
-    share = 0.06 / (3 * 2 * 2 * 2)
+    assert (
+        len(result.findings) == 4
+    )  # two directions, for the claim and for the largest epsilon, on the pair that promises most
+    assert len({finding.pair for finding in result.findings}) == 1
     for finding in result.findings:
-        assert finding.trials == 500
-        assert finding.probability_at_least == smallest_probability(finding.hits[0], 500, share)
-        assert finding.other_probability_at_most == largest_probability(finding.hits[1], 500, share)
+        assert finding.trials == 1_125  # three eighths of all outputs
+        assert finding.convicted == (finding.evidence >= -math.log(0.06 / 4))
+
+
+def test_evidence_is_the_wealth_of_the_bets():
+    def tells(data, /, *, size):
+        return np.full(size, data)
+
+    [first, *_] = audit(tells, pairs=[Pair("all is told", 0, 1)], epsilon=1.0, samples=1_000).findings
+    expected = log_wealth(PairCounts(0, 375, 0, 0), epsilon=1.0, delta=0.0, stakes=pair_stakes(1.0, 0.0))
+    assert first.hits == (375, 0)
+    assert first.evidence == expected > 100.0
 
 
 def test_only_outputs_that_the_choice_has_not_seen_count():
@@ -242,7 +242,7 @@ def test_only_outputs_that_the_choice_has_not_seen_count():
 
     result = audit(tells_at_first, pairs=[Pair("late noise", 1, 0)], epsilon=0.5, samples=1_000)
     assert drawn == {0: 1016, 1: 1016}
-    assert {finding.hits for finding in result.findings} <= {(0, 0), (500, 500)}
+    assert {finding.hits for finding in result.findings} <= {(0, 0), (375, 375)}
     assert result.epsilon_lower == 0.0
 
 
@@ -250,7 +250,7 @@ def test_progress_reaches_the_end():
     seen = []
     audit(coin, pairs=[Pair("one", 0, 0), Pair("two", 0, 0)], epsilon=1.0, samples=400, progress=lambda *at: seen.append(at))
     assert seen[-1] == (1600, 1600)
-    assert [done for done, _ in seen if done > 16] == sorted(done for done, _ in seen if done > 16)
+    assert seen == sorted(seen)
 
 
 def test_a_sampler_that_gives_too_few_outputs_is_refused():

@@ -12,9 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.privacy.audit_bets import LARGEST, STAKES
 from privurn.privacy.audit_statistics import Floats, Statistic, position_of, readable
 
 MOST_THRESHOLDS = 256
+SHORTLISTED = 3
+"""Events of different statistics that are compared once more before the test."""
 MOST_VALUES = 512
 """Distinct values that a learned set tells apart; ordered statistics with more are cut into that many intervals."""
 
@@ -79,30 +82,70 @@ class Event:
         return f"{self.statistic.name} in a learned set of {len(self.members)}"
 
 
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An event in one direction (order 0: likelier on the first data set), and what it promises to prove."""
+
+    promise: float
+    order: int
+    event: Event
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a test of an event would prove: `goal` and `delta` of the claim, `tests` outputs a side, the log wealth `needed`.
+
+    A goal of None is the largest epsilon at `delta`, a goal of epsilon the largest delta there.
+    """
+
+    goal: float | None
+    delta: float
+    tests: int
+    needed: float
+
+    def promises(self, first: NDArray[np.int64], second: NDArray[np.int64], trials: int) -> Floats:
+        """For each event, from how often it happened in `trials` outputs on either side.
+
+        The shares are moved by a standard error against the event, for what the choice does not know, and then by what the
+        bet will need: sqrt(2 L V/m) + L b/m for gains of variance V and at most b, with m outputs to reach a log wealth of L.
+        """
+        p, q = _wilson(first, trials, -1.0), _wilson(second, trials, 1.0)
+        unit = (self.needed + math.log(STAKES)) / self.tests
+        if self.goal is None:
+            least = p - np.sqrt(2.0 * unit * p) - unit - self.delta
+            most = q + np.sqrt(2.0 * unit * q) + unit
+            return np.where(least > 0.0, np.log(np.maximum(least, 1e-300) / most), least - 1.0)
+        odds = math.exp(min(self.goal, LARGEST))
+        spread = np.sqrt(2.0 * unit * (p + odds * odds * q)) + unit * odds
+        return p - odds * q - self.delta - spread
+
+
 def best_events(
     statistics: Sequence[Statistic],
     learned: Sequence[Mapping[str, Floats]],
     chosen: Sequence[Mapping[str, Floats]],
     *,
-    goals: Sequence[float | None],
-    delta: float,
-    failure: float,
-) -> list[tuple[int, Event]]:
-    """For each direction (0: likelier on the first data set) and goal, the event that promises most.
+    goals: Sequence[tuple[float | None, float]],
+    tests: int,
+    needed: float,
+) -> list[list[Candidate]]:
+    """For each goal (epsilon or None, delta), the `SHORTLISTED` events that promise most in either direction, best first.
 
-    A goal of None is the largest epsilon at `delta`, a goal of epsilon the largest delta there. `learned` and `chosen`
-    hold each statistic's values on the two data sets: the first to order classes by their likelihood ratio, the second to
-    compare events.
+    `learned` and `chosen` hold each statistic's values on the two data sets: the first to order classes by their likelihood
+    ratio, the second to compare events.
     """
     searches = [
         _Search(look, *(np.stack(sides) for sides in ([side[look.name] for side in part] for part in (learned, chosen))))
         for look in statistics
     ]
     found = []
-    for order in (0, 1):
-        for goal in goals:
-            best = max((search.best(order, (goal, delta), failure) for search in searches), key=lambda pair: pair[0])
-            found.append((order, best[1]))
+    for goal, delta in goals:
+        prospect = Prospect(goal, delta, tests, needed)
+        shortlist: list[Candidate] = []
+        for order in (0, 1):
+            ranked = sorted((each.best(order, prospect) for each in searches), key=lambda each: -each.promise)
+            shortlist += ranked[:SHORTLISTED]
+        found.append(shortlist)
     return found
 
 
@@ -122,20 +165,20 @@ class _Search:
             self.above = [self.trials - np.searchsorted(side, self.points, side="left") for side in sides]
             self.below = [np.searchsorted(side, self.points, side="right") for side in sides]
 
-    def best(self, order: int, claim: tuple[float | None, float], failure: float) -> tuple[float, Event]:
+    def best(self, order: int, prospect: Prospect) -> Candidate:
         """Largest promise and its event; a threshold wins over a set that promises the same."""
 
         def promise(hits: Sequence[NDArray[np.int64]]) -> Floats:
-            return _promise(hits[order], hits[1 - order], self.trials, claim=claim, failure=failure)
+            return prospect.promises(hits[order], hits[1 - order], self.trials)
 
-        found: list[tuple[float, Event]] = []
+        found: list[Candidate] = []
         if self.statistic.ordered:
             kinds: tuple[tuple[Literal["at least", "at most"], list[NDArray[np.int64]]], ...]
             kinds = (("at least", self.above), ("at most", self.below))
             for kind, hits in kinds:
                 gain = promise(hits)
                 i = int(np.argmax(gain))
-                found.append((float(gain[i]), Event(self.statistic, kind, float(self.points[i]))))
+                found.append(Candidate(float(gain[i]), order, Event(self.statistic, kind, float(self.points[i]))))
         # Neyman and Pearson: the best sets are those of the largest likelihood ratios
         ratio = (self.learned[order] + 0.5) / (self.learned[1 - order] + 0.5)
         ranked = np.argsort(-ratio, kind="stable")
@@ -144,28 +187,10 @@ class _Search:
         gain = promise([np.cumsum(side[ranked]) for side in self.chosen])
         last = int(np.argmax(gain))
         members = tuple(ranked[: last + 1].tolist())
-        found.append((float(gain[last]), Event(self.statistic, "one of", classes=self.classes, members=members)))
-        return max(found, key=lambda pair: pair[0])
-
-
-def _promise(
-    hits_first: NDArray[np.int64],
-    hits_second: NDArray[np.int64],
-    trials: int,
-    *,
-    claim: tuple[float | None, float],
-    failure: float,
-) -> Floats:
-    """What an event would prove if the test saw these counts, with Wilson's score bounds for speed."""
-    from scipy.special import ndtri
-
-    z = -float(ndtri(failure))
-    lower = _wilson(hits_first, trials, -z)
-    upper = _wilson(hits_second, trials, z)
-    epsilon, delta = claim
-    if epsilon is None:
-        return np.log(np.maximum(lower - delta, 1e-300) / upper)
-    return lower - math.exp(epsilon) * upper
+        found.append(
+            Candidate(float(gain[last]), order, Event(self.statistic, "one of", classes=self.classes, members=members))
+        )
+        return max(found, key=lambda each: each.promise)
 
 
 def _wilson(hits: NDArray[np.int64], trials: int, z: float) -> Floats:

@@ -147,7 +147,7 @@ def _any_order(batch: Batch) -> Floats:
     )
 
 
-def _entry(batch: Batch, place: int) -> Floats:
+def entry_at(batch: Batch, place: int) -> Floats:
     """Entry at a place, from the end for -1."""
     positions = batch.lengths + place if place < 0 else np.full(len(batch), place)
     inside = (positions >= 0) & (positions < batch.lengths)
@@ -176,14 +176,14 @@ def standard_statistics(marked: Sequence[Hashable] = ()) -> list[Statistic]:
         number = code(value)
         found.append(Statistic(f"copies of {value!r}", partial(_copies, value=number)))
         if isinstance(value, int) and value >= 0:  # an output may be a table with a place for each cell
-            found.append(Statistic(f"entry at place {value}", partial(_entry, place=value)))
+            found.append(Statistic(f"entry at place {value}", partial(entry_at, place=value)))
     if len(marked) == 2:
         found += _two_values(*marked)
     return [
         *found,
         Statistic("number of entries", lambda batch: batch.lengths.astype(np.float64)),
-        Statistic("first entry", partial(_entry, place=0)),
-        Statistic("last entry", partial(_entry, place=-1)),
+        Statistic("first entry", partial(entry_at, place=0)),
+        Statistic("last entry", partial(entry_at, place=-1)),
         Statistic("sum of entries", _sum),
         Statistic("largest entry", partial(_extreme, largest=True)),
         Statistic("smallest entry", partial(_extreme, largest=False)),
@@ -210,7 +210,7 @@ def _two_values(left: Hashable, right: Hashable) -> list[Statistic]:
     if isinstance(left, int) and isinstance(right, int) and min(left, right) >= 0:
         i, j = left, right
         found.append(
-            Statistic("difference of the entries at the two places", lambda batch: _entry(batch, i) - _entry(batch, j))
+            Statistic("difference of the entries at the two places", lambda batch: entry_at(batch, i) - entry_at(batch, j))
         )
     return found
 
@@ -232,7 +232,7 @@ def _place_edges(first: Batch, second: Batch) -> list[Floats]:
     """For each place, points that cut the entries seen there into about equally many."""
     edges = []
     for place in range(max(first.width, second.width)):
-        seen = np.sort(np.concatenate([_entry(first, place), _entry(second, place)]))
+        seen = np.sort(np.concatenate([entry_at(first, place), entry_at(second, place)]))
         edges.append(np.unique(seen[:: -(-len(seen) // LEARNED_INTERVALS)]))
     return edges
 
