@@ -1,15 +1,21 @@
 """Mechanisms that are WRONG ON PURPOSE, each with its honest twin: an audit must convict the first and spare the second.
 
-All are samplers for `privurn.privacy.audit.audit` on dense counts unless they are said to be mechanisms.
+All are samplers for `privurn.privacy.audit.audit` on dense counts unless they are said to be something else.
 """
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from privurn.channels.gaussian import GaussianChannel
+from privurn.channels.laplace import LaplaceChannel
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.label_discovery import LabelDiscovery
+from privurn.privacy.additive_noise import noisy_integers
 from privurn.privacy.entropy import SeededEntropy
+from privurn.privacy.profile import Guarantee
 
 
 def urn_draws(counts, *, alpha, records, size, rng):
@@ -80,3 +86,50 @@ class SecretSizeUrn:
 def halved(urn: DirichletMultinomial) -> DirichletMultinomial:
     """Alpha too small by a factor of two: someone forgot that a replaced record changes two cells, say."""
     return replace(urn, alpha=urn.alpha / Fraction(2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnderclaimedDiscovery(LabelDiscovery):
+    """Label discovery with the delta that OpenDP 0.16 states: it keeps counts at the threshold, and leaves their mass out."""
+
+    def guarantee(self):
+        r = math.exp(-1.0 / self.scale)
+        return Guarantee(epsilon=2.0 / self.scale, delta=1.0 - (1.0 - r**self.threshold / (1.0 + r)) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RightlyClaimedDiscovery(LabelDiscovery):
+    """The honest twin: the probability that noise takes a count of one to the threshold."""
+
+    def guarantee(self):
+        r = math.exp(-1.0 / self.scale)
+        return Guarantee(epsilon=2.0 / self.scale, delta=r ** (self.threshold - 1) / (1.0 + r) * (1.0 + 1e-9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalvedGaussian(GaussianChannel):
+    """A channel whose noise has half the scale that its profile is computed from."""
+
+    def privatise(self, data, *, entropy):
+        return self._values(noisy_integers(self.lattice(data), noise="gaussian", scale=0.5 * self.lattice_scale))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatingLaplace(LaplaceChannel):
+    """A channel that adds floating-point noise to the clamped record, without a lattice."""
+
+    seed: int
+
+    def privatise(self, data, *, entropy):
+        rng = np.random.default_rng([self.seed, *(int(word) for word in entropy.words(2))])
+        clamped = np.clip(np.asarray(data, float), *self.bounds)
+        return clamped + rng.laplace(0.0, self.scale, clamped.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnclampedLaplace(LaplaceChannel):
+    """A channel that takes the bounds on trust."""
+
+    def lattice(self, data):
+        share = (np.nan_to_num(np.asarray(data, float), nan=0.0) - self.bounds[0]) / (self.bounds[1] - self.bounds[0])
+        return np.clip(np.rint(share * self.steps), -(2.0**40), 2.0**40).astype(np.int64)

@@ -3,20 +3,21 @@
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, stages
+from privurn.cli.console import note, print_json, print_table, print_text, sweeps_bar
 from privurn.cli.parsing import check_release, whole_number
 from privurn.cli.release import Json
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
     from privurn.mechanisms.mechanism import Mechanism
-    from privurn.privacy.audit import AuditResult, Finding
+    from privurn.privacy.audit_findings import AuditResult
 
 EXAMPLES = """Examples:
 
@@ -26,7 +27,11 @@ privurn audit pitman-yor --n 20 --strength 1 --discount 0.5 --records 2 --delta 
 
 privurn audit --certificate out
 
-privurn audit --callable mypackage.release:noisy_counts --takes counts --n 10 --cells 3 --epsilon 1"""
+privurn audit --certificate statistics.json
+
+privurn audit --callable mypackage.release:noisy_counts --takes counts --n 10 --cells 3 --epsilon 1
+
+privurn audit --callable mypackage.release:noisy_mean --takes values --bounds 0:100 --n 20 --epsilon 1"""
 
 
 def audit(
@@ -34,7 +39,8 @@ def audit(
         str | None, typer.Argument(metavar="[MECHANISM]", help="dirichlet-multinomial, dirichlet-process or pitman-yor.")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Audit the mechanism of a release against what its certificate promises.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Audit a release, privatised records or statistics against their certificate."),
     ] = None,
     function: Annotated[
         str | None, typer.Option("--callable", metavar="MODULE:FUNCTION", help="Audit a function of your own.")
@@ -49,12 +55,18 @@ def audit(
         float | None, typer.Option(help="The claim to refute. Default: what the mechanism's profile says at delta.")
     ] = None,
     delta: Annotated[float, typer.Option(help="The claim's delta.")] = 0.0,
-    takes: Annotated[str, typer.Option(help="What your function gets: records (cell numbers) or counts.")] = "records",
+    takes: Annotated[
+        str, typer.Option(help="What your function gets: records (cell numbers), counts, values (raw numbers) or labels.")
+    ] = "records",
+    bounds: Annotated[str | None, typer.Option(metavar="LO:HI", help="Public bounds of raw numbers (--takes values).")] = None,
     neighbouring: Annotated[str, typer.Option(help="Neighbours of your function: replace-one or add-remove.")] = "replace-one",
     contributions: Annotated[int, typer.Option(help="Records in which neighbours differ.")] = 1,
     samples: Annotated[
         str | None,
-        typer.Option(help="Outputs drawn on each data set. Default: 100000; 20000 of your function, up to 10000 of a release."),
+        typer.Option(
+            help="Outputs drawn on each data set, on average. Default: 100000; of a release or your function up to 50000, as "
+            "many as take about a minute."
+        ),
     ] = None,
     failure_probability: Annotated[float, typer.Option(help="Chance of a wrong finding anywhere in the audit.")] = 1e-3,
     seed: Annotated[int | None, typer.Option(help="Repeat an audit of our own mechanisms.")] = None,
@@ -74,12 +86,15 @@ def audit(
     options: dict[str, Any] = {"failure_probability": failure_probability}
     if samples is not None:
         options["samples"] = whole_number(samples)
-    with stages(quiet=json) as stage:
-        options["progress"] = _progress(stage, str(certificate or function or mechanism), quiet=json)
+    with audit_bar(str(certificate or function or mechanism), quiet=json) as progress:
+        options["progress"] = progress
         if certificate is not None:
             if epsilon is not None or delta != 0.0:
                 raise FormatError("a certificate makes its own claim.", hint="Leave --epsilon and --delta out")
-            check_release(certificate)
+            from privurn.noisy_statistics.file import is_statistics_file
+
+            if not is_statistics_file(certificate):
+                check_release(certificate)
             try:
                 what, result = str(certificate), audit_certificate(certificate, seed=seed, **options)
             except CertificateError as error:  # exit code 1 is kept for a conviction
@@ -88,10 +103,11 @@ def audit(
             result = audit_callable(
                 _imported(function),
                 n=_needed(n, "--n"),
-                cells=_needed(cells, "--cells"),
+                cells=None if takes in ("values", "labels") else _needed(cells, "--cells"),
                 epsilon=epsilon,
                 delta=delta,
-                takes=_one_of(takes, "--takes", "records", "counts"),
+                takes=_one_of(takes, "--takes", "records", "counts", "values", "labels"),
+                bounds=None if bounds is None else _pair(bounds),
                 neighbouring=_one_of(neighbouring, "--neighbouring", "replace-one", "add-remove"),
                 contributions=contributions,
                 **options,
@@ -111,22 +127,23 @@ def audit(
         raise typer.Exit(1)
 
 
-def _progress(stage: Callable[[str], None], what: str, *, quiet: bool) -> Callable[[int, int], None]:
-    """Names the stage on a terminal; where that cannot be seen, one line says what runs and about how long."""
-    start, calls = time.perf_counter(), 0
+@contextmanager
+def audit_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal; where that cannot be seen, one line says what runs and about how long."""
+    with sweeps_bar("Drawing outputs", quiet=quiet) as show:
+        first: list[tuple[float, int]] = []
 
-    def progress(done: int, wanted: int) -> None:
-        nonlocal start, calls
-        calls += 1
-        stage(f"Drawing {done:,} of {wanted:,} outputs")
-        if calls == 1:  # the first outputs include what is compiled and computed once
-            start = time.perf_counter()
-        if calls == 2 and not quiet and not sys.stderr.isatty():
-            seconds = (time.perf_counter() - start) / max(1, done // 2) * wanted
-            about = "about a minute or less" if seconds < 30.0 else f"some {math.ceil(seconds / 60.0):,} min"
-            note(f"auditing {what}: {wanted:,} outputs on made-up neighbouring tables, {about}; fewer with --samples")
+        def progress(done: int, wanted: int) -> None:
+            show(done, wanted, {})
+            first.append((time.perf_counter(), done))
+            if len(first) == 2 and not quiet and not sys.stderr.isatty():  # the first outputs include what is compiled once
+                (start, before), (now, _) = first
+                seconds = (now - start) / max(1, done - before) * wanted
+                about = "about a minute or less" if seconds < 30.0 else f"some {math.ceil(seconds / 60.0):,} min"
+                note(f"auditing {what}: {wanted:,} outputs on made-up neighbouring tables, {about}; fewer with --samples")
+            del first[2:]
 
-    return progress
+        yield progress
 
 
 def _mechanism(
@@ -163,6 +180,14 @@ def _one_of(text: str, option: str, *allowed: str) -> Any:
     return text
 
 
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise FormatError(f"--bounds {text!r} is not understood.", hint="Two numbers, for example --bounds 0:100") from None
+    return low, high
+
+
 def _imported(name: str) -> Callable[[Any], Any]:
     """A function by MODULE:FUNCTION, from the working folder or wherever Python looks."""
     import sys
@@ -186,30 +211,37 @@ def _imported(name: str) -> Callable[[Any], Any]:
 
 
 def _report(what: str, result: "AuditResult") -> None:
-    best: dict[str, Finding] = {}
-    for finding in result.findings:
-        if finding.pair not in best or finding.epsilon_lower > best[finding.pair].epsilon_lower:
-            best[finding.pair] = finding
     rows = [
         (
             finding.pair,
             finding.event,
             f"{finding.hits[0]:,} : {finding.hits[1]:,}",
-            f"{finding.epsilon_lower:.3f}",
+            f"{finding.trials:,}",
+            finding.claim.of,
+            _number(finding.epsilon_lower),
             "-" if finding.delta_lower is None else f"{finding.delta_lower:.3g}",
         )
-        for finding in best.values()
+        for finding in dict.fromkeys(sorted(result.findings, key=lambda finding: -finding.evidence))
     ]
     print_table(
-        f"{what}: strongest event on each pair of neighbours, {result.findings[0].trials:,} fresh outputs on each side",
-        ("pair", "event", "happened", "epsilon at least", "delta at least"),
+        f"{what}: the events that were tested, on outputs the choice has not seen",
+        ("pair", "event", "happened", "trials", "claim", "epsilon at least", "delta at least"),
         rows,
     )
-    bound = f"epsilon >= {result.epsilon_lower:.3f} at delta = {result.delta:g}"
+    for power in result.power:
+        print_text(f"Could have seen: {power.sentence()}")
+    bound = f"epsilon >= {_number(result.epsilon_lower)} at delta = {result.delta:g}"
     sure = f"(failure probability {result.failure_probability:g})"
     if result.convicted:
-        print_text(f"CONVICTED: {bound} {sure}, against a claim of epsilon = {result.epsilon:.4g}.")
+        found = result.strongest
+        proved = bound if found in result.main else f"delta >= {found.delta_lower:.3g} at epsilon = {found.claim.epsilon:.4g}"
+        claim = f"epsilon = {found.claim.epsilon:.4g}, delta = {found.claim.delta:.3g}"
+        print_text(f"CONVICTED: {proved} {sure}, against a claim of {claim} for {found.claim.of}.")
     elif result.epsilon is None or math.isinf(result.epsilon):
         print_text(f"No finite epsilon was claimed. The audit proves {bound} {sure}.")
     else:
         print_text(f"Not convicted of exceeding epsilon = {result.epsilon:.4g}: {bound} {sure}. That is no proof of privacy.")
+
+
+def _number(epsilon: float) -> str:
+    return f"{epsilon:.3f}" if math.isfinite(epsilon) else "any"
