@@ -15,7 +15,6 @@ from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import LabelDiscovery
 from privurn.privacy.additive_noise import noisy_integers
 from privurn.privacy.entropy import SeededEntropy
-from privurn.privacy.label_discovery_accounting import LabelDiscoveryProfile
 from privurn.privacy.profile import Guarantee
 
 
@@ -90,21 +89,12 @@ def halved(urn: DirichletMultinomial) -> DirichletMultinomial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnderclaimedProfile(LabelDiscoveryProfile):
-    """The delta that OpenDP 0.16 states: it keeps counts at the threshold, and leaves their mass out."""
+class UnderclaimedDiscovery(LabelDiscovery):
+    """Label discovery with the delta that OpenDP 0.16 states: it keeps counts at the threshold, and leaves their mass out."""
 
     def guarantee(self, contributions=1):
         r = math.exp(-1.0 / self.scale)
         return Guarantee(epsilon=2.0 / self.scale, delta=1.0 - (1.0 - r**self.threshold / (1.0 + r)) ** 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnderclaimedDiscovery(LabelDiscovery):
-    """Label discovery that claims too little."""
-
-    @property
-    def profile(self):
-        return UnderclaimedProfile(scale=self.scale, threshold=self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)

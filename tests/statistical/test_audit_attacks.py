@@ -17,7 +17,7 @@ from planted_leaks import (
 )
 
 import privurn
-from privurn.auditing import audit_callable, audit_certificate, audit_mechanism
+from privurn.auditing import audit_callable, audit_certificate, audit_mechanism, lone_labels
 from privurn.auditing.certificates import certificate_target
 from privurn.auditing.local_channels import local_target
 from privurn.auditing.lone_labels import discovery_attack
@@ -57,7 +57,7 @@ def discovered(discovery):
 def test_a_certificate_that_promises_less_than_lone_labels_leak_is_convicted():
     """200,000 lone labels named 418: 0.0021 against a promise of 0.0012. Missing it has a probability below 1e-9.
 
-    The evidence of the 300 tables is 58 on average with a standard deviation of 7, and 9 are needed.
+    The evidence of the 300 tables is 69 on average with a standard deviation of 8, and 9 are needed.
     """
     mechanism = discovered(LabelDiscovery(scale=0.5, threshold=4))
     certificate = Certificate.seal(
@@ -77,17 +77,21 @@ def test_a_certificate_that_promises_less_than_lone_labels_leak_is_convicted():
     assert 0.0012 < finding.delta_lower < 0.00219
 
 
-def test_an_underclaimed_step_is_convicted_and_its_honest_twin_is_not():
-    """The truth is r^3/(1 + r) = 0.00218 for r = e^-2; OpenDP 0.16 states 0.00059. Evidence beyond any doubt."""
+def test_an_underclaimed_step_is_convicted_and_its_honest_twin_is_not(monkeypatch):
+    """The truth is r^3/(1 + r) = 0.00218 for r = e^-2; OpenDP 0.16 states 0.00059.
+
+    The evidence of 80 tables is 51 on average with a standard deviation of 6, and 9 are needed.
+    """
+    monkeypatch.setattr(lone_labels, "RUNS", 80)  # of 300
     leak = discovered(UnderclaimedDiscovery(scale=0.5, threshold=4))
-    assert leak.discovery.profile.guarantee().delta == pytest.approx(0.000590862, rel=1e-5)
+    assert leak.discovery.guarantee().delta == pytest.approx(0.000590862, rel=1e-5)
     result = audit_mechanism(leak, epsilon=8.0, delta=0.1, samples=100, seed=1)
     [finding] = [each for each in result.findings if each.claim.of == "label discovery"]
     assert result.convicted
     assert result.strongest is finding
     assert 0.0006 < finding.delta_lower < 0.00219
     honest = LabelDiscovery(scale=0.5, threshold=4)
-    step = honest.profile.guarantee()
+    step = honest.guarantee()
     [finding] = discovery_attack(honest, (Claim(step.epsilon, step.delta),)).findings(failure=QUIET)
     assert not finding.convicted
 
@@ -123,9 +127,10 @@ def test_full_disclosure_with_probability_one_in_a_thousand_is_convicted():
         return sample
 
     for chance in (1e-3, 0.0):
-        result = audit(release(chance), pairs=dense_pairs(5, 3), epsilon=1.0, samples=MOST_SAMPLES)
+        samples = MOST_SAMPLES if chance else 10_000
+        result = audit(release(chance), pairs=dense_pairs(5, 3), epsilon=1.0, samples=samples)
         assert result.convicted == (chance > 0.0)
-        assert result.power[0].leak < 5e-4
+        assert not chance or result.power[0].leak < 5e-4
 
 
 def test_a_published_raw_value_is_seen_whatever_epsilon_is():
@@ -136,7 +141,7 @@ def test_a_published_raw_value_is_seen_whatever_epsilon_is():
             return values
         return float(noisy(np.clip(np.nan_to_num(values), 0, 1).mean(), rng.laplace(0.0, 1.0)))
 
-    result = audit_callable(mean, n=4, takes="values", bounds=(0, 1), epsilon=6.0, delta=1e-6, samples=8_000)
+    result = audit_callable(mean, n=4, takes="values", bounds=(0, 1), epsilon=6.0, delta=1e-6, samples=6_000)
     [marks] = [each for each in result.findings if each.pair == "a record with a random mark"]
     assert marks.convicted
     assert result.epsilon_lower >= 6.0
@@ -175,7 +180,7 @@ def test_gaussian_noise_of_half_the_scale_is_convicted():
             pairs=dense_pairs(5, 3),
             epsilon=1.0,
             delta=1e-5,
-            samples=MOST_SAMPLES,
+            samples=MOST_SAMPLES if share < 1.0 else 10_000,
         )
         assert result.convicted == (share < 1.0)
 
@@ -190,7 +195,7 @@ def test_low_bits_of_floating_point_noise_are_convicted():
 
 def local(channel, claim, **options):
     return local_target(LocalRelease(n=5, channel=channel), claim, contributions=1, domain=None, seed=3).audit(
-        failure_probability=1e-3, **NOTHING, **{"samples": 1_000, **options}
+        failure_probability=1e-3, **NOTHING, **{"samples": 500, **options}
     )
 
 

@@ -24,7 +24,7 @@ MOST_LABELS = 200_000
 def lone_label_attacks(mechanism: Mechanism, claim: Claim, *, entropy: Entropy) -> list[SupportAttack]:
     """For mechanisms that publish labels nobody listed; none for others."""
     if isinstance(mechanism, DiscoveredUrn):
-        step = mechanism.discovery.profile.guarantee()
+        step = mechanism.discovery.guarantee()
         return [discovery_attack(mechanism.discovery, (claim, Claim(step.epsilon, step.delta, "label discovery")))]
     if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FreshLabels) and mechanism.n <= MOST_LABELS:
         return [_urn_attack(mechanism, claim, entropy)]
