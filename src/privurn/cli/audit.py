@@ -91,10 +91,7 @@ def audit(
         if certificate is not None:
             if epsilon is not None or delta != 0.0:
                 raise FormatError("a certificate makes its own claim.", hint="Leave --epsilon and --delta out")
-            from privurn.noisy_statistics.file import is_statistics_file
-
-            if not is_statistics_file(certificate):
-                check_release(certificate)
+            check_release(certificate)
             try:
                 what, result = str(certificate), audit_certificate(certificate, seed=seed, **options)
             except CertificateError as error:  # exit code 1 is kept for a conviction
