@@ -66,7 +66,8 @@ def agree(drawn, points, exact, exact_error=0.0):
     values = np.asarray(drawn, np.float64)
     for x, wanted, other in zip(points, exact, np.broadcast_to(exact_error, len(points)), strict=True):
         below = (values <= x).astype(np.float64)
-        error = np.hypot(below.std() / np.sqrt(effective_draws(below, of="mean")), other)
+        spread = np.sqrt(max(below.var(), wanted * (1.0 - wanted)))
+        error = np.hypot(spread / np.sqrt(effective_draws(below, of="mean")), other)
         assert abs(below.mean() - wanted) <= ERRORS * error + 1e-9, (x, below.mean(), wanted, error)
 
 
@@ -149,7 +150,8 @@ def test_a_secret_n_of_eight_records_in_three_cells():
 # ---- statistics ------------------------------------------------------------------------------------------------------------
 
 BOUNDS = {"bounds": (-1, 1)}
-SECRET, PUBLIC = Budget(epsilon=20, epsilon_n=2), Budget(epsilon=20, neighbouring="replace-one")
+MUCH = {"secret": Budget(epsilon=5, epsilon_n=2), "public": Budget(epsilon=5, neighbouring="replace-one")}
+LITTLE = {"secret": Budget(epsilon=20, epsilon_n=2), "public": Budget(epsilon=20, neighbouring="replace-one")}
 WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace")}
 WHOLE["public"] = Budget(epsilon=1, neighbouring="replace-one", noise="discrete-laplace")
 MAKERS = {
@@ -157,25 +159,25 @@ MAKERS = {
     "poisson": (lambda budget: PoissonStatistic.calibrated(column="y", upper=4, budget=budget), WHOLE, [9.0], 5),
     "normal": (
         lambda budget: NormalStatistic.calibrated(response="y", **BOUNDS, budget=budget),
-        {"secret": SECRET, "public": PUBLIC},
+        MUCH,
         [0.8, 0.9],
         4,
     ),
     "regression": (
         lambda budget: RegressionStatistic.calibrated(response="y", covariates=["x"], **BOUNDS, budget=budget),
-        {"secret": SECRET, "public": PUBLIC},
+        MUCH,
         [0.4, 0.8, 0.9, 0.5, 0.9],
         4,
     ),
     "logistic": (
         lambda budget: LogisticStatistic.calibrated(response="y", covariates=["x"], **BOUNDS, budget=budget),
-        {"secret": SECRET, "public": PUBLIC},
+        MUCH,
         [0.2, 0.9, -0.8, 1.1],
         4,
     ),
     "dirichlet": (
         lambda budget: DirichletStatistic.calibrated(parts=["a", "b"], floor=0.05, budget=budget),
-        {"secret": SECRET, "public": PUBLIC},
+        LITTLE,
         [-3.5, -2.4],
         4,
     ),
@@ -226,9 +228,10 @@ POINTS = {
     "dirichlet": {"first": (1.0, 3.0, 10.0), "second": (1.0, 4.0, 12.0)},
 }
 SIZES = (2, 3, 4, 5)
+WEIGHED_ROWS = [row for row in STATISTIC_ROWS if row[0] in NAMES]
 
 
-@pytest.mark.parametrize(("model", "size"), [row for row in STATISTIC_ROWS if row[0] in NAMES], ids=" ".join)
+@pytest.mark.parametrize(("model", "size"), WEIGHED_ROWS, ids=[" ".join(row) for row in WEIGHED_ROWS])
 def test_statistics_against_weighted_draws_from_the_prior(model, size):
     statistics, seen, offset = statistics_of(model, size)
     most = 12 if size == "secret" else seen["n"]
@@ -237,7 +240,7 @@ def test_statistics_against_weighted_draws_from_the_prior(model, size):
         reference = line(seen, offset=offset, **how)
     else:
         reference = odds(seen, offset=offset, **how) if model == "logistic" else parts(seen, floor=0.05, **how)
-    assert 1.0 / (reference.weights**2).sum() > 2000.0  # draws that count
+    assert 1.0 / (reference.weights**2).sum() > 1000.0  # draws that count
     found = quiet(getattr(privurn, CALLS[model]), statistics, seed=1).draws
     points = POINTS[model] | ({"n": SIZES} if size == "secret" else {})
     exact, errors = reference.cdf(points)
@@ -297,7 +300,7 @@ RECORDS = {
 NAMED = {"regression": ["x", "y"], "logistic": ["x", "y"], "dirichlet": ["a", "b"]}
 
 
-@pytest.mark.parametrize(("model", "size"), STATISTIC_ROWS, ids=" ".join)
+@pytest.mark.parametrize(("model", "size"), STATISTIC_ROWS, ids=[" ".join(row) for row in STATISTIC_ROWS])
 def test_the_command_and_the_object_that_was_released_give_the_same(model, size, tmp_path):
     """release_statistics(...) handed on as it is, and its file to the command, both at their default priors."""
     import pandas as pd
