@@ -98,7 +98,7 @@ class Column:
         must(type(stated) is dict)
         kind = stated.get("kind")
         own = {"grid": ("low", "high", "step"), "bins": ("edges",), "categories": ("values",)}
-        must(kind in own)
+        must(type(kind) is str and kind in own)
         keys(stated, "kind", "outside", "nulls", *own[kind])
         must(stated["outside"] in ("clamp", "other", "null") and stated["nulls"] in ("cell", "error"))
         self.kind, self.stated = kind, stated
@@ -336,7 +336,8 @@ def mechanism(name, p, domain):
         else:
             keys(p["domain"], "kind", "columns")
             must(p["domain"]["kind"] == "joint" and (p["noise"]["kind"] == "laplace" or steps == 1.0))
-            parts = {name: Column(each) for name, each in keys(p["domain"]["columns"], *p["domain"]["columns"]).items()}
+            must(type(p["domain"]["columns"]) is dict and p["domain"]["columns"])
+            parts = {name: Column(each) for name, each in p["domain"]["columns"].items()}
             columns, names = list(parts), [""]
             for column, each in parts.items():
                 must(each.kind == "categories")

@@ -92,7 +92,7 @@ def release_statistics(
         entropy=source_of_noise,
         payment=payment.stamp,
         n=statistics.n,
-        output={"rows": len(statistics.values), "sha256": statistics_hash(statistics)},
+        output={"rows": len(statistics.values), "sha256": statistics_hash(statistics.plain())},
     )
     return ReleasedStatistics(statistics=statistics, certificate=certificate, ledger=payer.ledger, remarks=payment.remarks)
 
