@@ -9,6 +9,7 @@ from scipy import optimize, stats
 from privurn._kernels.noisy_statistics import chain, dirichlet, maximisation, protocol
 from privurn._kernels.noisy_statistics.chain import Tuning
 from privurn.errors import ModelError
+from privurn.noisy_statistics import mcem
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
 from privurn.noisy_statistics.mcem import Maximum, maximise
 from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
@@ -19,6 +20,8 @@ from privurn.noisy_statistics.regression_model import RegressionModel
 STEP = maximisation.STEP
 PROPORTION = Observed(values=np.array([5.0]), scales=np.array([1.0]), n=8)
 SECRET = Observed(values=np.array([3.0]), scales=np.array([2.0]), noisy_n=7.5, noisy_n_scale=1.5)
+UNSURE = Observed(values=np.array([7.0]), scales=np.array([2.0]), noisy_n=10.0, noisy_n_scale=4.0)
+COUNTS = Observed(values=np.array([25.0]), scales=np.array([3.0]), noisy_n=9.0, noisy_n_scale=1.0)
 ODDS = BernoulliModel()
 NORMAL = RegressionModel(lower=(-1.5,), upper=(1.5,), name="normal")
 PARTS = DirichletModel(parts=("a", "b"), floor=0.05, shape=2.0, rate=1.0)
@@ -34,6 +37,21 @@ def proportion_likelihood(observed, p):
         ones = np.arange(n + 1)
         found += weight * np.sum(stats.binom.pmf(ones, n, p) * np.exp(-np.abs(observed.values - ones) / observed.scales))
     return found
+
+
+def rate_likelihood(observed, rate, *, upper=8):
+    """Summed over n and the sum of clamped counts, whose law is a convolution."""
+    one = np.append(stats.poisson.pmf(np.arange(upper), rate), stats.poisson.sf(upper - 1, rate))
+    law, found = np.ones(1), 0.0
+    for n in range(1, 60):
+        law = np.convolve(law, one)
+        fit = np.sum(law * np.exp(-np.abs(observed.values[0] - np.arange(len(law))) / observed.scales[0]))
+        found += fit * math.exp(-abs(n - observed.noisy_n) / observed.noisy_n_scale)
+    return found
+
+
+def peak(likelihood, low, high):
+    return optimize.minimize_scalar(lambda x: -likelihood(x), bounds=(low, high), method="bounded").x
 
 
 def parameters(model, free):
@@ -195,6 +213,51 @@ def test_maximum_of_a_proportion(observed):
     assert found.problems == ()
     again = maximise(ODDS, observed=observed, seed=1, iterations=200)
     assert again.monte_carlo_error["probability"] > found.monte_carlo_error["probability"]
+
+
+def runs(model, observed, name, *, seeds, **options):
+    """Estimates and stated errors of several seeds; none has a problem."""
+    found = [maximise(model, observed=observed, seed=seed, **options) for seed in seeds]
+    assert all(each.problems == () for each in found)
+    return np.array([each.estimate[name] for each in found]), np.array([each.monte_carlo_error[name] for each in found])
+
+
+def test_maximum_of_a_proportion_whose_n_is_unsure():
+    exact = peak(lambda p: proportion_likelihood(UNSURE, p), 0.01, 0.99)
+    assert exact == pytest.approx(0.6496, abs=1e-3)
+    [estimate], [error] = runs(ODDS, UNSURE, "probability", seeds=[1])
+    assert error < 0.006
+    assert abs(estimate - exact) < 4.0 * error
+
+
+@pytest.mark.long
+def test_maximum_of_a_rate_whose_n_is_unsure():
+    exact = peak(lambda rate: rate_likelihood(COUNTS, rate), 0.5, 6.0)
+    assert exact == pytest.approx(2.7465, abs=1e-3)
+    estimates, errors = runs(PoissonModel(upper=8), COUNTS, "rate", seeds=range(2))
+    assert errors.max() < 0.015
+    assert np.all(np.abs(estimates - exact) < 4.0 * errors)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["proportion", "rate"])
+def test_stated_errors_are_what_estimates_are_off_by(kind):
+    """Twelve seeds: the ratio of mean squares is about F(12, 84), beyond 3.5 or below 1/6 once in ten thousand."""
+    if kind == "proportion":
+        exact = peak(lambda p: proportion_likelihood(UNSURE, p), 0.01, 0.99)
+        estimates, errors = runs(ODDS, UNSURE, "probability", seeds=range(12), iterations=6000)
+    else:
+        exact = peak(lambda rate: rate_likelihood(COUNTS, rate), 0.5, 6.0)
+        estimates, errors = runs(PoissonModel(upper=8), COUNTS, "rate", seeds=range(12), iterations=6000)
+    assert 1.0 / 6.0 < np.mean((estimates - exact) ** 2) / np.mean(errors**2) < 3.5
+
+
+def test_the_chains_that_give_starts_and_scales_are_judged(monkeypatch):
+    monkeypatch.setattr(mcem, "WARM_UP", 0)
+    monkeypatch.setattr(mcem, "PILOT", 20)
+    monkeypatch.setattr(mcem, "LONGEST_PILOT", 20)
+    short = maximise(ODDS, observed=UNSURE, seed=1, iterations=100)
+    assert any("starts and scales, have not mixed" in each for each in short.problems)
 
 
 def test_mode_of_a_proportion():

@@ -4,19 +4,25 @@ import itertools
 import math
 import warnings
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from privurn._kernels.noisy_statistics import chain, protocol, sweeps
+from privurn.domain import Categories
 from privurn.errors import FormatError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
-from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.noisy_statistics import fit as fitting
+from privurn.noisy_statistics import table_inference
 from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.fit import NotMixed, fit, fit_mean
+from privurn.noisy_statistics.file import release_statistics
+from privurn.noisy_statistics.fit import NotMixed, fit, fit_dirichlet, fit_logistic, fit_mean, fit_regression
 from privurn.noisy_statistics.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
 from privurn.noisy_statistics.mcem import maximise
 from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
@@ -24,6 +30,7 @@ from privurn.noisy_statistics.model import PythonModel
 from privurn.noisy_statistics.observed import Observed
 from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
 from privurn.noisy_statistics.size import SizePrior
+from privurn.noisy_statistics.table_inference import infer_table
 from privurn.privacy.entropy import SeededEntropy
 from privurn.samplers.run import Schedule, run_chains
 
@@ -309,6 +316,67 @@ def test_chains_that_have_not_mixed_say_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fit(BernoulliModel(), observed=observed, seed=1).mixed
+
+
+def stopping(after):
+    """A progress function that interrupts a run once so many sweeps are done."""
+
+    def progress(done, total, figures):
+        if done >= after:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize("after", [60, 165, 400])
+def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch, after):
+    """Interrupted before, just after and long after its first lengthening: the draws of a run in one go."""
+    monkeypatch.setattr(fitting, "FIRST_DRAWS", 60)
+    how = {"observed": secret([4.0], [1.0], noisy_n=8.0, noisy_n_scale=2.0), "warm_up": 100, "seed": 2}
+    whole = fit(BernoulliModel(), **how)
+    assert whole.mixed
+    assert whole.length >= 240
+    file = tmp_path / "run.ckpt"
+    with pytest.raises(KeyboardInterrupt):
+        fit(BernoulliModel(), **how, checkpoint=file, progress=stopping(after))
+    resumed = fit(BernoulliModel(), **how, checkpoint=file)
+    for name in whole.draws.variables:
+        assert np.array_equal(whole.draws[name], resumed.draws[name])
+    assert whole.draws.attributes == resumed.draws.attributes
+
+
+def test_a_table_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    budget = Budget(epsilon=0.5, epsilon_n=0.5, noise="discrete-laplace")
+    mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"])}, budget=budget)
+    statistics = NoisyStatistics(mechanism=mechanism, values=np.array([9.0, 4.0, 1.0]), noisy_n=11.0)
+    monkeypatch.setattr(table_inference, "Schedule", partial(Schedule, draws=40, warm_up=20))
+    whole = infer_table(statistics, seed=3)
+    assert whole.n_draws >= 80
+    file = tmp_path / "run.ckpt"
+    with pytest.raises(KeyboardInterrupt):
+        infer_table(statistics, seed=3, checkpoint=file, progress=stopping(80))
+    assert np.array_equal(infer_table(statistics, seed=3, checkpoint=file)["p"], whole["p"])
+
+
+def test_what_release_statistics_returns_can_be_handed_on():
+    """People as in the how-to page, at the default prior: the slope and n are found, and the object needs no unwrapping."""
+    rng = np.random.default_rng(1)
+    age = rng.uniform(18, 70, 1000)
+    pay = 9000 + 600 * age + rng.normal(0, 9000, 1000)
+    budget = Budget(epsilon=10, epsilon_n=0.1)
+    bounds = {"column_0": (0, 120), "column_1": (0, 100_000)}
+    mechanism = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=bounds, budget=budget)
+    released = release_statistics(np.column_stack([age, pay]), mechanism=mechanism, budget=budget, entropy=SeededEntropy(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotMixed)
+        found = fit_regression(released, chains=2, warm_up=500, draws=500, seed=1)
+    rows = {row.name: row for row in found.draws.summary()}
+    assert rows["beta[column_0]"].lower < 600 < rows["beta[column_0]"].upper
+    assert rows["beta[column_0]"].deviation < 100
+    assert abs(rows["n"].mean - 1000) < 60
+    for call in (fit_regression, fit_mean, fit_logistic, fit_dirichlet, infer_table):
+        with pytest.raises(ModelError, match="holds no released statistics"):
+            call({"values": [1.0]})
 
 
 def test_bad_input():
