@@ -15,6 +15,7 @@ from privurn.domain import Categories
 from privurn.errors import FormatError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
+from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
