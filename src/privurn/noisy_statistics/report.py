@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 
 from privurn.draws import Draws, Summary
 from privurn.errors import ModelError
+from privurn.noisy_statistics.observed import released_numbers
 from privurn.noisy_statistics.statistic import NoisyStatistics
 from privurn.noisy_statistics.sum_statistic import PoissonStatistic
 from privurn.noisy_statistics.table_statistic import TableStatistic
 
 if TYPE_CHECKING:
+    from privurn.noisy_statistics.file import ReleasedStatistics
     from privurn.noisy_statistics.fit import Fit
 
 
-def plug_in(statistics: NoisyStatistics, *, level: float = 0.95) -> tuple[Summary, ...]:
+def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float = 0.95) -> tuple[Summary, ...]:
     """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
+    statistics = released_numbers(statistics)
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
     if statistics.model == "table":
         return _plug_in_table(statistics, level)
