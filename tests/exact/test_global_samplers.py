@@ -25,6 +25,7 @@ from privurn.channels import LaplaceChannel, NoisyStatisticChannel, SmoothedHist
 from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 from privurn.errors import DomainError, ModelError
 from privurn.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, OwnGlobalChannel, fit_global_mixture
+from privurn.samplers.sampler import concatenated
 
 pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
 
@@ -289,7 +290,7 @@ def test_a_run_may_be_cut_anywhere(make):
         state, found = sampler.start(rng), []
         for sweeps in pieces:
             found.append(sampler.advance(state, rng, sweeps=sweeps, thin=1, warming=False)[0])
-        return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        return {name: concatenated([each[name] for each in found]) for name in found[0]}
 
     whole, cut = run(12), run(5, 1, 6)
     assert all(np.array_equal(whole[name], cut[name]) for name in whole)

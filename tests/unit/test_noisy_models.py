@@ -33,6 +33,7 @@ from privurn.noisy_statistics.regression_model import RegressionModel, Regressio
 from privurn.noisy_statistics.size import SizePrior
 from privurn.noisy_statistics.table_inference import infer_table
 from privurn.privacy.entropy import SeededEntropy
+from privurn.samplers import run as running
 from privurn.samplers.run import Schedule, run_chains
 
 REGRESSION = RegressionModel(lower=(-2.0, -1.0, -3.0), upper=(1.0, 2.0, 3.0), resolution=20, complement=True)
@@ -329,14 +330,16 @@ def stopping(after):
     return progress
 
 
-@pytest.mark.parametrize("after", [60, 165, 400])
+@pytest.mark.parametrize("after", [110, 150, 230, 300])
 def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch, after):
     """Interrupted before, just after and long after its first lengthening: the draws of a run in one go."""
-    monkeypatch.setattr(fitting, "FIRST_DRAWS", 60)
-    how = {"observed": secret([4.0], [1.0], noisy_n=8.0, noisy_n_scale=2.0), "warm_up": 100, "seed": 2}
+    monkeypatch.setattr(fitting, "FIRST_DRAWS", 40)
+    monkeypatch.setattr(running, "PIECES", 8)
+    seen = secret([4.0], [1.0], noisy_n=8.0, noisy_n_scale=2.0)
+    how = {"observed": seen, "moves": "centred", "warm_up": 100, "seed": 2}
     whole = fit(BernoulliModel(), **how)
     assert whole.mixed
-    assert whole.length >= 240
+    assert whole.length >= 160
     file = tmp_path / "run.ckpt"
     with pytest.raises(KeyboardInterrupt):
         fit(BernoulliModel(), **how, checkpoint=file, progress=stopping(after))

@@ -290,6 +290,7 @@ def _as_json(answer: Answer, summaries: "Sequence[Summary]", written: Mapping[st
         "draws": draws.n_draws,
         "length": draws.attributes["length"],
         "warm_up": draws.attributes["warm_up"],
+        "forgotten": draws.attributes["forgotten"],
         "seed": draws.attributes["seed"],
         "sampler": draws.attributes["sampler"],
         "mixed": not answer.problems,
@@ -331,7 +332,8 @@ def _print(answer: Answer, summaries: "Sequence[Summary]", asked: Asked) -> None
     accepted = ", ".join(f"{name} {rate:.0%}" for name, rate in _acceptance(draws).items())
     print_text(
         f"{draws.attributes['sampler']}: {draws.n_chains} chains of {draws.n_draws:,} draws ({length}) after "
-        f"{draws.attributes['warm_up']:,} sweeps" + (f"; accepted: {accepted}" if accepted else "")
+        f"{draws.attributes['warm_up'] + draws.attributes['forgotten']:,} sweeps"
+        + (f"; accepted: {accepted}" if accepted else "")
     )
 
 

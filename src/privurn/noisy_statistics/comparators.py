@@ -5,6 +5,7 @@ matrix where noise has made it impossible.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.noisy_statistics.observed import released_numbers
+
+if TYPE_CHECKING:
+    from privurn.noisy_statistics.file import ReleasedStatistics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,12 +61,13 @@ class BootstrapRegression:
         return np.asarray(np.quantile(self.replicates, [tail, 1.0 - tail], axis=0).T, np.float64)
 
 
-def plug_in_regression(statistics: NoisyStatistics) -> PlugInRegression:
+def plug_in_regression(statistics: "NoisyStatistics | ReleasedStatistics") -> PlugInRegression:
     """Treat noisy moments as exact.
 
     The matrix of moments of (1, x, y) gets r = max(0, -2 lambda) added to its diagonal, lambda its smallest eigenvalue
     (Barrientos et al. 2024), so that it is positive definite; where n is not published at all there is no such estimate.
     """
+    statistics = released_numbers(statistics)
     mechanism = _regression(statistics)
     moments, ridge = repaired(noisy_moments(statistics)[None])
     slopes, variances = least_squares(moments)
@@ -79,13 +85,14 @@ def plug_in_regression(statistics: NoisyStatistics) -> PlugInRegression:
 
 
 def bootstrap_regression(
-    statistics: NoisyStatistics, *, replicates: int = 2000, seed: int | None = None
+    statistics: "NoisyStatistics | ReleasedStatistics", *, replicates: int = 2000, seed: int | None = None
 ) -> BootstrapRegression:
     """Parametric bootstrap of Ferrando, Wang and Sheldon (2022) with the repair of Barrientos et al. (2024).
 
     Each replicate draws new responses from the plug-in estimate given the repaired moments of the covariates, adds the
     mechanism's noise to all moments (and to n) again, and repairs and estimates again.
     """
+    statistics = released_numbers(statistics)
     mechanism = _regression(statistics)
     if replicates < 2:
         raise ModelError("a bootstrap needs at least two replicates.")

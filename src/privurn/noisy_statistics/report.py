@@ -13,15 +13,18 @@ from privurn.errors import ModelError
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.noisy_statistics.observed import released_numbers
 from privurn.output_files import write_file
 from privurn.tables.spreadsheet_text import marked
 
 if TYPE_CHECKING:
+    from privurn.noisy_statistics.file import ReleasedStatistics
     from privurn.noisy_statistics.fit import Fit
 
 
-def plug_in(statistics: NoisyStatistics, *, level: float = 0.95) -> tuple[Summary, ...]:
+def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float = 0.95) -> tuple[Summary, ...]:
     """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
+    statistics = released_numbers(statistics)
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
     if statistics.model == "table":
         return _plug_in_table(statistics, level)
