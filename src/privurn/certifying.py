@@ -4,7 +4,6 @@ One rule each for whatever made the release, be it a mechanism on counts, a chan
 from its parameters, its profile for a person's records, its rho, its source of randomness.
 """
 
-import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,7 +16,7 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.sums.registry import STATISTICS, statistic_from_parameters
 from privurn.mechanisms.sums.statistic import StatisticMechanism
-from privurn.privacy.certificate import SCHEMA, Certificate, achieved, canonical, profile_points
+from privurn.privacy.certificate import SCHEMA, Certificate, achieved, canonical, parsed, profile_points
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, PrivacyProfile
 
@@ -68,14 +67,15 @@ def rebuild(name: str, parameters: dict[str, Any]) -> Certifiable:
     return made
 
 
-def check_certifiable(mechanism: Certifiable) -> None:
-    """Before anything is paid: a certificate of this could be read and rebuilt."""
+def check_certifiable(mechanism: Certifiable, domain: dict[str, Any]) -> None:
+    """Before anything is paid: a certificate of this, with its domain, could be read and rebuilt."""
     from privurn.privacy.certificate_schema import MOST_RECORDS
 
     if max(mechanism.records, mechanism.rows or 0) > MOST_RECORDS:
         raise NotCertifiable(f"at most {MOST_RECORDS:,} records can be certified.", hint="Ask for fewer records")
     try:
-        rebuild(mechanism.name, json.loads(canonical(mechanism.parameters())))
+        rebuild(mechanism.name, parsed(canonical(mechanism.parameters()).decode()))
+        parsed(canonical(domain).decode())
     except (CertificateError, TypeError, ValueError):
         raise NotCertifiable(
             "a certificate of these parameters could not be verified.",

@@ -82,8 +82,9 @@ class Request:
         self._check_options()
         if self.n_records is not None and int(self.n_records) != self.n_records:
             raise ModelError("the number of released records must be a whole number.", hint="For example n_records=1000")
-        if self.n_records is not None and self.n_records > MOST_RECORDS:
-            raise ModelError(f"at most {MOST_RECORDS:,} records can be released at once.", hint="Ask for fewer records")
+        check_records(self.n_records or 1)
+        if self.draws is not None and self.draws < 1:
+            raise ModelError("the number of draws must be at least 1.")
         if self.n_records is not None and self.n_records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
         if not 0.0 < self.discovery_share < 1.0:
@@ -139,6 +140,19 @@ class Request:
     def open_domain(self) -> bool:
         """Whether one of the open-domain urns was asked for."""
         return self.mechanism in ("dirichlet-process", "pitman-yor")
+
+
+def check_records(records: int) -> None:
+    """Records that were asked for or chosen, before anything is paid."""
+    if records > MOST_RECORDS:
+        raise ModelError(f"at most {MOST_RECORDS:,} records can be released at once.", hint="Ask for fewer records")
+
+
+def whole_weight(weight: Any) -> int:
+    """A weight of a base measure as it was given, if it is whole."""
+    if int(weight) != weight:
+        raise ModelError("base weights must be whole numbers.", hint="For example base_weights=[1, 2, 1]")
+    return int(weight)
 
 
 def rationals(alpha: Any) -> Fraction | tuple[Fraction, ...] | None:
@@ -283,4 +297,4 @@ def _open_domain_urn(n: int, request: Request, base: FreshLabels | FiniteBase) -
         return urn
     single = request.guarantee.per_record()
     most = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta)
-    return replace(urn, records=max(1, int(most)))
+    return replace(urn, records=max(1, int(min(most, MOST_RECORDS))))

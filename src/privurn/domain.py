@@ -50,6 +50,14 @@ def label_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _plain_category(value: object) -> Any:
     """Text, numbers and booleans as they are; NumPy's scalars as Python's; dates and the like as text."""
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -214,6 +222,9 @@ class Bins(ColumnDomain):
             raise DomainError("bins need at least two edges in increasing order.", hint="For example 0,18,65,120")
         if any(float(b) <= float(a) for a, b in pairwise(edges)):
             raise DomainError("bin edges lie too close together to be told apart as 64-bit numbers.", hint="Use wider bins")
+        middles = [float((a + b) / 2) for a, b in pairwise(edges)]
+        if any(b <= a for a, b in pairwise(middles)):
+            raise DomainError("bins lie too close together for their midpoints to be told apart.", hint="Use wider bins")
         super().__post_init__()
 
     @property
@@ -254,6 +265,10 @@ class Categories(ColumnDomain):
             raise DomainError(
                 "categories cannot hold a null or a number that is not finite.", hint="Use nulls='cell' for nulls"
             )
+        if any(isinstance(value, int) and abs(value) >= 2**64 for value in self.values):
+            raise DomainError("categories that are whole numbers have at most 64 bits.", hint="Write longer ones as text")
+        if any(isinstance(value, str) and not _is_text(value) for value in self.values):
+            raise DomainError("a category is no valid Unicode text.", hint="Leave out halves of surrogate pairs")
         if len({label_text(value) for value in self.values}) != len(self.values):
             raise DomainError("categories hold the same value twice.", hint="List every value once")
         if self.outside == "other" and "other" in map(label_text, self.values):

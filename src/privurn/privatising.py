@@ -119,17 +119,18 @@ def privatise(
             values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
         kind = source.kind
     release = LocalRelease(n=len(values), channel=made, order=order)
-    payment = pay(payer, release, target, n=release.n)
+    if domain is not None:
+        published, stated = list(domain.columns), domain.to_json()
+    else:
+        lower, upper = made.bounds
+        published, stated = (
+            made.columns(named),
+            {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls},
+        )
+    payment = pay(payer, release, target, domain=stated, n=release.n)
     progress("drawing")
     released = release.draw(values, entropy=randomness)
-    if domain is not None:
-        published = list(domain.columns)
-        table, stated = decode(released, domain), domain.to_json()
-    else:
-        published = made.columns(named)
-        table = numbers_table(released, published)
-        lower, upper = made.bounds
-        stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls}
+    table = decode(released, domain) if domain is not None else numbers_table(released, published)
     certificate = certify(
         release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment.stamp
     )

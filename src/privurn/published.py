@@ -126,4 +126,4 @@ class _Table:
         assert isinstance(mechanism, PerturbedHistogram)
         with np.errstate(over="ignore"):
             steps = beside[-1] * STEPS[mechanism.noise]
-        return bool((steps == np.rint(steps)).all())
+        return bool((steps == np.rint(steps)).all() and (np.abs(steps) <= 2.0**63).all())

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privurn.certifying import Certifiable, certify, check_certifiable, zcdp
-from privurn.choosing import Request, choose_mechanism, plan_records, rationals, urn_of
+from privurn.choosing import Request, check_records, choose_mechanism, plan_records, rationals, urn_of, whole_weight
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
 from privurn.errors import DomainError, FormatError
@@ -179,7 +179,7 @@ def release(
         alpha=rationals(alpha),
         strength=exact(strength, name="strength"),
         discount=exact(discount, name="discount"),
-        base_weights=None if base_weights is None else tuple(int(weight) for weight in base_weights),
+        base_weights=None if base_weights is None else tuple(whole_weight(weight) for weight in base_weights),
         old_values_only=old_values_only,
         discovery_share=discovery_share,
         noise=noise,
@@ -208,9 +208,9 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
-def pay(payer: Payer, mechanism: Certifiable, guarantee: Guarantee, *, n: int | None) -> Payment:
+def pay(payer: Payer, mechanism: Certifiable, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
     """Debit the guarantee asked for, because that is what the certificate promises, for what can be certified."""
-    check_certifiable(mechanism)
+    check_certifiable(mechanism, domain)
     rho = zcdp(mechanism, guarantee)
     return payer.pay(Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()), n=n)
 
@@ -225,9 +225,10 @@ class _Job:
     progress: Callable[[str], None]
     within: Within
 
-    def pay(self, mechanism: Mechanism, *, n: int) -> Payment:
+    def pay(self, mechanism: Mechanism, *, domain: dict[str, Any], n: int) -> Payment:
         """Debit what the certificate promises."""
-        return pay(self.payer, mechanism, self.request.guarantee, n=n)
+        check_records(mechanism.records)
+        return pay(self.payer, mechanism, self.request.guarantee, domain=domain, n=n)
 
     def finish(
         self,
@@ -253,11 +254,11 @@ class _Job:
 
 def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
     mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
-    payment = job.pay(mechanism, n=counts.n)
+    stated = domain.to_json() | ({} if job.within == "midpoint" else {"within": job.within})
+    payment = job.pay(mechanism, domain=stated, n=counts.n)
     job.progress("drawing")
     drawn = mechanism.draw(counts, entropy=job.entropy)
     table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
-    stated = domain.to_json() | ({} if job.within == "midpoint" else {"within": job.within})
     return job.finish(mechanism, table=table, kind=kind, domain=stated, payment=payment, remarks=remarks)
 
 
@@ -302,7 +303,8 @@ def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
 def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
     """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
     urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
-    payment = job.pay(urn, n=counts.n)
+    domain = {"kind": "open-labels", "column": column}
+    payment = job.pay(urn, domain=domain, n=counts.n)
     job.progress("drawing")
     cells = urn.draw(counts, entropy=job.entropy).cells
     n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))
@@ -310,7 +312,6 @@ def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Relea
     fresh = [f"{base.prefix}{i + 1}" for i in range(n_new)]
     names = np.array([*map(base.spelled, counts.values.tolist()), *fresh], dtype=object)
     table = decode_labels(names[cells].tolist(), column)
-    domain = {"kind": "open-labels", "column": column}
     return job.finish(urn, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
 
 

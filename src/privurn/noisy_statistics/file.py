@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privurn.certifying import certify, check_certifiable
+from privurn.certifying import certify
 from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism, opened
@@ -77,17 +77,17 @@ def release_statistics(
         raise ModelError("the mechanism and the budget are for different neighbours.")
     if mechanism.profile.delta(promise.epsilon) > promise.delta:
         raise ModelError("the mechanism does not meet the budget.", hint="Use the mechanism's `calibrated`")
-    check_certifiable(mechanism)
+    domain = {"kind": "statistics", **mechanism.own_parameters()}
     source_of_noise = entropy or SystemEntropy()
     with opened(data) as source:
         payer = Payer.find(ledger, source)
         sums, n = mechanism.sum_units(source)
-    payment = pay(payer, mechanism, promise, n=n)
+    payment = pay(payer, mechanism, promise, domain=domain, n=n)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
     certificate = certify(
         mechanism,
         guarantee=promise,
-        domain={"kind": "statistics", **mechanism.own_parameters()},
+        domain=domain,
         columns=list(mechanism.columns),
         entropy=source_of_noise,
         payment=payment.stamp,

@@ -134,6 +134,12 @@ class Ledger:
                 if {"meta", "entries"} <= tables
                 else None,
             )
+        more = "SELECT count(*) FROM sqlite_master WHERE NOT (type = 'table' AND name = 'events') AND name NOT LIKE 'sqlite_%'"
+        if connection.execute(more).fetchone() != (0,):
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} holds more than its events: a trigger, a view or another table.",
+                hint="Such things can change payments. Remove them, and compare the head with one that was noted",
+            )
         if self.path.stat().st_nlink != 1:
             raise LedgerError(
                 f"the ledger {str(self.path)!r} has a second name (a hard link).",

@@ -29,12 +29,17 @@ SMALLEST_DELTA = 1e-290
 LARGEST_EPSILON = 600.0
 """Above this e^epsilon leaves the range of a float; a larger epsilon is no guarantee worth the name."""
 
+SMALLEST_EPSILON = 1e-100
+"""Below this its reciprocal, and squares of it, leave that range too."""
+
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say why it cannot be one."""
     value = float(epsilon)
     if not 0.0 < value <= LARGEST_EPSILON:
         raise ModelError(f"epsilon must be positive and at most {LARGEST_EPSILON:g}.", hint="For example epsilon=1.0")
+    if value < SMALLEST_EPSILON:
+        raise ModelError(f"epsilon must be at least {SMALLEST_EPSILON:g}.", hint="For example epsilon=1.0")
     return value
 
 

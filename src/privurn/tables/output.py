@@ -65,7 +65,10 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
         values = list(domain.values)
         if domain.other_cell is not None:
             values = [*map(label_text, values), "other"]
-        dictionary = pa.array(values if len({type(v) for v in values}) == 1 else [label_text(v) for v in values])
+        plain = len({type(v) for v in values}) == 1 and not any(
+            isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values
+        )
+        dictionary = pa.array(values if plain else [label_text(v) for v in values])
         return dictionary.take(_arrow(np.where(null, 0, cells), null))
     numbers = released_numbers(domain)
     if domain.other_cell is not None:
@@ -74,6 +77,11 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
     if spread is not None:
         released = released + _offsets(cells, as_bins(domain), spread)
     return _arrow(released, null)
+
+
+def _fits(value: Any) -> bool:
+    """Whether Arrow's 64-bit integers hold a category, if it is one."""
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _offsets(cells: NDArray[np.int64], domain: Bins, spread: Integers) -> NDArray[np.float64]:

@@ -48,7 +48,10 @@ def released_columns(path: Path) -> list[str]:
         if path.suffix == ".parquet":
             from pyarrow import parquet
 
-            return [str(name) for name in parquet.ParquetFile(handle).schema_arrow.names]
+            opened = parquet.ParquetFile(handle)
+            if set(opened.metadata.metadata or {}) - {b"ARROW:schema"} or opened.schema_arrow.metadata:
+                raise FormatError("the data file holds more than its columns.", hint="Get the release again from its source")
+            return [str(name) for name in opened.schema_arrow.names]
     return [unmarked(name) for name in _header(path)]
 
 
@@ -123,7 +126,7 @@ def numbers(column: Any) -> NDArray[np.float64] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_boolean(column.type):
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_string(column.type)):
         return None
     try:
         floats = pc.cast(column, pa.float64(), safe=False).fill_null(float("nan"))
