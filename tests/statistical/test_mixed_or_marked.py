@@ -61,7 +61,7 @@ def test_seeds_that_find_the_posterior(exact):
 
 @pytest.mark.filterwarnings("ignore::privurn.samplers.run.NotMixed")
 def test_a_chain_that_starts_far_away_is_forgotten_or_marked(exact, monkeypatch):
-    """Started at a plain draw of the prior, these seeds have one chain where all records are clamped, for 2,000 sweeps and more.
+    """Started at a plain draw of the prior, these seeds have a chain where all records are clamped, for 2,000 sweeps or more.
 
     Were what is judged kept, means of 3.8 and 0.26 with deviations of 63 and 2.2 would come out as mixed.
     """
