@@ -262,6 +262,19 @@ def test_sums_against_enumeration(model, size, at):
         agree(found["n"], (3, 5, 7, 9), exact["n"])
 
 
+def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
+    """Jumps whose size follows n shift its mean by that much, which the usual length does not show."""
+    mechanism = BernoulliStatistic.calibrated(column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace"))
+    statistics = NoisyStatistics(mechanism=mechanism, values=np.array([7.0]), noisy_n=12.0)
+    assert (mechanism.noise.scale, mechanism.size_noise.scale) == (pytest.approx(2.0, rel=1e-5), pytest.approx(5.0, rel=1e-5))
+    sizes, ones = np.mgrid[1:200, 0:200]
+    weights = np.exp(-np.abs(12.0 - sizes) / 5.0 - np.abs(7.0 - ones) / 2.0) * (ones <= sizes) / (sizes + 1.0)
+    mean = float((weights * sizes).sum() / weights.sum())
+    found = privurn.fit_mean(statistics, draws=20_000, seed=1).draws.summary(["n"])[0]
+    assert found.standard_error < 0.02
+    assert abs(found.mean - mean) < ERRORS * found.standard_error
+
+
 def table_of(size):
     domain = {"y": privurn.Categories(["a", "b"])}
     mechanism = TableStatistic.calibrated(domain=domain, budget=WHOLE[size])
