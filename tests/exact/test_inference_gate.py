@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 import privurn
 from privurn.channels.randomised_response import RandomisedResponseChannel
 from privurn.channels.registry import CHANNELS
+from privurn.cli.infer import app as infer_app
 from privurn.cli.infer_statistics import register
 from privurn.draws import effective_draws
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -261,6 +262,19 @@ def test_sums_against_enumeration(model, size, at):
         agree(found["n"], (3, 5, 7, 9), exact["n"])
 
 
+def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
+    """Jumps whose size follows n shift its mean by that much, which the usual length does not show."""
+    mechanism = BernoulliStatistic.calibrated(column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace"))
+    statistics = NoisyStatistics(mechanism=mechanism, values=np.array([7.0]), noisy_n=12.0)
+    assert (mechanism.noise.scale, mechanism.size_noise.scale) == (pytest.approx(2.0, rel=1e-5), pytest.approx(5.0, rel=1e-5))
+    sizes, ones = np.mgrid[1:200, 0:200]
+    weights = np.exp(-np.abs(12.0 - sizes) / 5.0 - np.abs(7.0 - ones) / 2.0) * (ones <= sizes) / (sizes + 1.0)
+    mean = float((weights * sizes).sum() / weights.sum())
+    found = privurn.fit_mean(statistics, draws=20_000, seed=1).draws.summary(["n"])[0]
+    assert found.standard_error < 0.02
+    assert abs(found.mean - mean) < ERRORS * found.standard_error
+
+
 def table_of(size):
     domain = {"y": privurn.Categories(["a", "b"])}
     mechanism = TableStatistic.calibrated(domain=domain, budget=WHOLE[size])
@@ -326,6 +340,21 @@ def test_the_command_and_the_object_that_was_released_give_the_same(model, size,
     own = {row.name: row.mean for row in draws.summary()}
     assert rows
     assert all(value == own[name] for name, value in rows.items())
+
+
+@pytest.mark.parametrize("size", ["public", "secret"])
+def test_the_command_on_a_release_gives_what_python_gives(size, tmp_path):
+    """All defaults but the seed."""
+    pay = np.random.default_rng(2).gamma(4.0, 1.0, 60).clip(0, 10)
+    neighbouring = "replace-one" if size == "public" else "add-remove"
+    options = {"epsilon": 2, "delta": 1e-4, "neighbouring": neighbouring, "n_records": 20, "entropy": SeededEntropy(3)}
+    privurn.release(pay, domain=privurn.Grid(0, 10, 2), **options).save(tmp_path / "out")
+    told = CliRunner().invoke(infer_app, ["release", str(tmp_path / "out"), "--seed", "5", "--json"])
+    assert told.exit_code == 0, told.output
+    rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["functionals"]}
+    own = {row.name: row.mean for row in privurn.posterior(tmp_path / "out", seed=5).summary()}
+    assert rows == own
+    assert ("n" in own) == (size == "secret")
 
 
 def test_lengths_of_the_commands_are_those_of_python():

@@ -61,14 +61,12 @@ def test_seeds_that_find_the_posterior(exact):
 
 @pytest.mark.filterwarnings("ignore::privurn.samplers.run.NotMixed")
 def test_a_chain_that_starts_far_away_is_forgotten_or_marked(exact, monkeypatch):
-    """Three chains in ten start where all records are clamped, and nothing tells them the way."""
+    """Started at a plain draw of the prior, these seeds have a chain where all records are clamped, for 2,000 sweeps or more.
 
-    def far(self, rng):
-        return np.array([0.1, 0.2]) + 1e5 * float(rng.random() < 0.3)
-
+    Were what is judged kept, means of 3.8 and 0.26 with deviations of 63 and 2.2 would come out as mixed.
+    """
     monkeypatch.setattr(latent_chain, "CANDIDATES", 1)
-    monkeypatch.setattr(RegressionModel, "start", far)
-    assert not [seed for seed in range(3) if wrong(seed, exact)]
+    assert not [seed for seed in (75, 88) if wrong(seed, exact)]
 
 
 @pytest.mark.long
