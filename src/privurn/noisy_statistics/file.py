@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privurn.certifying import certify
-from privurn.errors import CertificateError, FormatError, ModelError
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism, opened
 from privurn.output_files import check_new_file, write_file
@@ -82,6 +82,8 @@ def release_statistics(
     with opened(data) as source:
         payer = Payer.find(ledger, source)
         sums, n = mechanism.sum_units(source)
+    if n == 0 and promise.neighbouring == "replace-one":
+        raise DomainError("the table is empty.")
     payment = pay(payer, mechanism, promise, domain=domain, n=n)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
     certificate = certify(

@@ -221,8 +221,7 @@ def _limit_bound(a: float, total: float, e: float) -> float:
 
     from privurn._kernels.add_remove import log_beta_term
 
-    q = e * a / total
-    if q >= 1.0:
+    if total <= 0.0 or (q := e * a / total) >= 1.0:
         return 0.0
     first = math.exp(log_beta_term(a, total, e))
     second = (e - 1.0) * float(betaincc(a, total - a, q)) if e >= 1.0 else (1.0 - e) * float(betainc(a, total - a, q))
