@@ -12,6 +12,9 @@ import pytest
 import privurn
 from privurn.choosing import MOST_RECORDS, Request, choose_mechanism
 from privurn.errors import DomainError, FormatError, LedgerError, ModelError, PrivurnError
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
+from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.privacy.profile import Guarantee
 from privurn.tables import count_cells, open_table
@@ -176,3 +179,23 @@ def test_no_delta_and_a_tiny_one_are_different_claims(tmp_path):
     data["profile"][-1]["delta"] = 0.0
     (tmp_path / "out" / "certificate.json").write_text(Certificate.seal(data).to_json())
     assert not privurn.verify(tmp_path / "out").valid
+
+
+def test_an_empty_table_has_no_statistics():
+    budget = Budget(epsilon=1, neighbouring="replace-one")
+    made = BernoulliStatistic.calibrated(column="x", budget=budget)
+    with pytest.raises(DomainError, match="empty"):
+        release_statistics(pa.table({"x": pa.array([], pa.int64())}), mechanism=made, budget=budget)
+
+
+def test_the_largest_budgets_are_accounted_for():
+    domain = privurn.Categories([5, 1], outside="null")
+    made = privurn.release(
+        np.arange(60) % 5,
+        domain=domain,
+        epsilon=600,
+        delta=0.999999999,
+        mechanism="posterior-sample",
+        neighbouring="add-remove",
+    )
+    assert made.certificate["achieved"]["delta"] <= 0.999999999
