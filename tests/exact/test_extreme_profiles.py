@@ -18,6 +18,7 @@ from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
 from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
+from privurn.privacy.label_discovery_accounting import DiscoveredUrnProfile, LabelDiscoveryProfile
 from privurn.privacy.noise_accounting import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
@@ -27,7 +28,7 @@ from privurn.privacy.noise_accounting import (
     RandomisedResponseProfile,
 )
 from privurn.privacy.noisy_counts_accounting import NoisyCountsProfile
-from privurn.privacy.profile import GroupProfile, PointProfile
+from privurn.privacy.profile import GroupProfile, Guarantee, PointProfile
 from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 TIGHT = mpf("1e-12")
@@ -315,3 +316,44 @@ def test_a_small_share_for_n_gets_the_noise_it_pays_for():
     )
     assert made.size_noise.scale == pytest.approx(1e9 * made.noise.scale, rel=1e-6)
     assert made.profile.delta(1.0 + 1e-9) <= 1e-6
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1.476e-6, 0.01, 3.0])
+def test_unlimited_records_of_a_secret_number_with_tiny_priors(alpha):
+    """E[(G/a - E)_+] and E[(1 - E G/a)_+] for a gamma variable G, with enough digits that no difference matters."""
+    for epsilon in (0.05, 0.6, 9.9, 30.0, 500.0):
+        with mpmath.workdps(320):
+            a, ratio = mpmath.mpf(alpha), mpmath.exp(mpmath.mpf(epsilon))
+            removed = mpmath.gammainc(a, 0, a / ratio, regularized=True) - ratio * mpmath.gammainc(
+                a + 1, 0, a / ratio, regularized=True
+            )
+            added = mpmath.mpf(0)
+            if a * ratio < 30:
+                added = mpmath.gammainc(a + 1, a * ratio, regularized=True) - ratio * mpmath.gammainc(
+                    a, a * ratio, regularized=True
+                )
+            truth = max(removed, added)
+            claimed = AddRemoveDirichletMultinomialProfile(cells=3, alpha=alpha, records="unlimited").delta(epsilon)
+            assert claimed >= truth
+            assert claimed <= truth * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -280
+
+
+def test_a_finite_number_of_records_inherits_the_limit():
+    """One record more than none, alpha 1e-11 in each of ten cells: a release in its cell tells nearly all."""
+    profile = AddRemoveDirichletMultinomialProfile(cells=10, alpha=1.07e-11, records=426_807)
+    assert profile.delta(33.6) >= 0.8118
+
+
+def test_pure_epsilons_of_urns_are_never_below_the_truth():
+    for alpha, records in [(1216, 658), *((a, m) for a in (1, 3, 7.7, 1e5) for m in range(1, 400, 7))]:
+        pure = DirichletMultinomialProfile(n=10, cells=3, alpha=alpha, records=records).pure_epsilon
+        with mpmath.workdps(40):
+            assert mpmath.mpf(pure) >= mpmath.log1p(mpmath.mpf(records) / mpmath.mpf(alpha))
+
+
+def test_names_for_many_records_of_one_person_after_a_pure_urn():
+    discovery = LabelDiscoveryProfile(scale=20.0, threshold=100)
+    profile = DiscoveredUrnProfile(discovery=discovery, urn=Guarantee(epsilon=1.0, delta=0.0), contributions=1000)
+    epsilon, delta = discovery.group_point(1000)
+    assert profile.delta(epsilon + 1001.0) == pytest.approx(delta)
+    assert profile.delta(0.05) >= delta

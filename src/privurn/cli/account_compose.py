@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
-from privurn.cli.console import note, print_json, print_text
+from privurn.cli.console import note, print_json, print_text, rounded_up
 from privurn.cli.release import Json
 from privurn.errors import FormatError, ModelError, PrivacyError
 
@@ -84,21 +84,11 @@ def _basic(found: list[CertifiedRelease]) -> "Guarantee | None":
 def _print(result: dict[str, Any], found: list[CertifiedRelease]) -> None:
     for each in found:
         print_text(f"{each.name}: ({each.promise.epsilon:g}, {each.promise.delta:g})")
-    joint = "infinite" if result["epsilon"] is None else _rounded_up(result["epsilon"])
-    print_text(f"jointly, tight: epsilon = {joint} at delta = {_rounded_up(result['delta'])} ({result['neighbouring']})")
+    joint = "infinite" if result["epsilon"] is None else rounded_up(result["epsilon"])
+    print_text(f"jointly, tight: epsilon = {joint} at delta = {rounded_up(result['delta'])} ({result['neighbouring']})")
     basic = result["basic"]
-    added = "no guarantee" if basic is None else f"epsilon = {basic['epsilon']:.10g} at delta = {basic['delta']:.10g}"
+    added = (
+        "no guarantee" if basic is None else f"epsilon = {rounded_up(basic['epsilon'])} at delta = {rounded_up(basic['delta'])}"
+    )
     print_text(f"jointly, basic: {added}")
     note(f"note: {result['condition']}.")
-
-
-def _rounded_up(value: float) -> str:
-    """Six digits, never less than the value; a number that needs fewer is printed as it was typed."""
-    from decimal import ROUND_CEILING, Context
-
-    short = f"{value:g}"
-    return (
-        short
-        if float(short) == value
-        else f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)):g}"
-    )

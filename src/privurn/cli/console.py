@@ -78,3 +78,15 @@ def sweeps_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, int, Mappi
             bar.update(task, completed=done, total=total, shown=shown)
 
         yield show
+
+
+def rounded_up(value: float) -> str:
+    """Six digits, never less than the value; a number that needs fewer is printed as it was typed."""
+    from decimal import ROUND_CEILING, Context
+
+    short = f"{value:g}"
+    return (
+        short
+        if float(short) == value
+        else f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)):g}"
+    )

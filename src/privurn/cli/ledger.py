@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, stages
+from privurn.cli.console import note, print_json, print_table, print_text, rounded_up, stages
 from privurn.cli.parsing import check_release, parse_neighbouring
 from privurn.cli.release import Json, NeighbouringOption
 
@@ -102,8 +102,9 @@ def show(path: PathArgument, json: Json = False) -> None:
     if spent.tight_epsilon is not None:
         enforced = "" if "rho" in remaining else " (what is enforced)"
         print_text(
-            f"Spent so far, added up{enforced}: epsilon = {spent.epsilon:.4g}, delta = {spent.delta:.4g}. "
-            f"Had all of it been planned beforehand: epsilon = {spent.tight_epsilon:.4g} at that delta."
+            f"Spent so far, added up{enforced}: epsilon = {rounded_up(spent.epsilon)}, "
+            f"delta = {rounded_up(spent.delta)}. "
+            f"Had all of it been planned beforehand: epsilon = {rounded_up(spent.tight_epsilon)} at that delta."
         )
     _print_state(book)
 

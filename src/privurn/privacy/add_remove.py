@@ -101,7 +101,8 @@ def delta_unlimited_add_remove(alpha: float, *, epsilon: float) -> tuple[float, 
     from privurn._kernels.add_remove import gamma_lower, gamma_upper, log_gamma_density
 
     above, below = (float(log_gamma_density(alpha, sign * epsilon)) for sign in (1.0, -1.0))
-    gain, near = math.expm1(epsilon), epsilon * math.sqrt(alpha) <= 0.1
+    # Near the mean the series are slow, and differences lose little; further out they would lose a factor of e^epsilon.
+    gain, near = math.expm1(epsilon), epsilon <= 0.5 and epsilon * math.sqrt(alpha) <= 0.1
     if near or alpha * math.exp(epsilon) < 1.0:  # the continued fraction is slow there, and this difference loses little
         added = math.exp(above) - gain * float(gammaincc(alpha, alpha * math.exp(epsilon)))
     else:
@@ -119,7 +120,7 @@ def _global_delta(a: float, smallest_total: float, records: int | Unlimited, eps
     added, removed = delta_unlimited_add_remove(a, epsilon=epsilon)
     if records == UNLIMITED:
         return max(added, removed, SMALLEST_DELTA)
-    best = SMALLEST_DELTA if epsilon < math.log1p(records / a) else 0.0
+    best = SMALLEST_DELTA if epsilon < math.log1p(records / a) * (1.0 + 2.0**-50) else 0.0
     for limit, sign in sorted([(added, 1.0), (removed, -1.0)], reverse=True):
         if limit > best:
             scale = (1.0 if sign > 0.0 else math.exp(epsilon)) * (1.0 + ROUNDING * math.sqrt(records))

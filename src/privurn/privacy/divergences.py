@@ -67,7 +67,7 @@ def public_domain_pure_epsilon(*, cells: int, alpha: float, records: int | Unlim
     """log(1 + m/alpha), rounded up: the largest likelihood ratio, whichever the neighbours. 0 with one cell."""
     if cells == 1:
         return 0.0
-    return math.inf if records == UNLIMITED else math.nextafter(math.log1p(records / alpha), math.inf)
+    return math.inf if records == UNLIMITED else math.log1p(records / alpha) * (1.0 + 2.0**-50)
 
 
 def delta_unlimited(a: float, b: float, epsilon: float) -> float:

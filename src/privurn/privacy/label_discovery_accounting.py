@@ -132,7 +132,8 @@ class DiscoveredUrnProfile(PrivacyProfile):
         """All that is claimed."""
         k = self.contributions
         epsilon, delta = self.discovery.group_point(k)
-        second = self.urn.delta * (1.0 if k == 1 else group_growth(self.urn.epsilon, k) * ROUND_UP)
+        grown = 1.0 if k == 1 or self.urn.delta == 0.0 else group_growth(self.urn.epsilon, k) * ROUND_UP
+        second = self.urn.delta * grown
         return PointProfile(
             epsilon0=sum_up(((epsilon, 1), (self.urn.epsilon, k))),
             delta0=1.0 if math.isinf(second) else min(1.0, float_up(Fraction(delta) + Fraction(second))),
