@@ -464,3 +464,17 @@ def test_releases_of_truth_values_with_others_are_read_back(tmp_path):
 
     cells = read_release(tmp_path / "out", made.save(tmp_path / "again").certificate)
     assert cells.weights[cells.cells == 0].sum() == made.data["x"].to_pylist().count("true")
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_number_that_is_none_counts_alike_in_every_file(tmp_path, statistics):
+    """Whatever a file says of its columns: a NaN's cell may not depend on the other records."""
+    numbers = [1.0, math.nan, 2.0, math.nan, math.inf]
+    table = pa.table({"x": numbers, "y": ["a"] * 5})
+    pq.write_table(table, tmp_path / "t.parquet", write_statistics=statistics)
+    for outside, expected in (("clamp", {0: 2, 1: 1, 2: 1, 4: 1}), ("other", {1: 1, 2: 1, 5: 3})):
+        domain = JointDomain({"x": Grid(0, 4, 1, outside=outside)})
+        for data in (table, str(tmp_path / "t.parquet")):
+            with open_table(data) as source:
+                found = count_cells(source, domain)
+            assert dict(zip(found.values.tolist(), found.counts.tolist(), strict=True)) == expected

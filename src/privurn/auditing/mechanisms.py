@@ -115,5 +115,7 @@ def _public_cells(mechanism: Mechanism) -> tuple[int | None, tuple[int, int] | N
         return mechanism.cells, (left, right)
     if isinstance(mechanism, PitmanYor):
         return (mechanism.base.cells if isinstance(mechanism.base, FiniteBase) else None), None
+    if isinstance(mechanism, DiscoveredUrn):  # its cells are the labels that were named
+        return None, None
     cells = getattr(mechanism, "cells", None)
     return (int(cells) if cells is not None else None), None

@@ -115,6 +115,8 @@ def open_table(data: Any) -> Iterator[Source]:
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET temp_directory = ''")  # records never spill to a file beside the caller's work
+    # Parquet's statistics leave NaN out: with them isnan would be false, and where one record counts would rest on the others.
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
     try:
         with readable(found) as names:
             if found is None:
