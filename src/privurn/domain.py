@@ -50,14 +50,6 @@ def label_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _plain_category(value: object) -> Any:
     """Text, numbers and booleans as they are; NumPy's scalars as Python's; dates and the like as text."""
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -267,7 +259,7 @@ class Categories(ColumnDomain):
             )
         if any(isinstance(value, int) and abs(value) >= 2**64 for value in self.values):
             raise DomainError("categories that are whole numbers have at most 64 bits.", hint="Write longer ones as text")
-        if any(isinstance(value, str) and not _is_text(value) for value in self.values):
+        if any(isinstance(value, str) and value.encode(errors="replace").decode() != value for value in self.values):
             raise DomainError("a category is no valid Unicode text.", hint="Leave out halves of surrogate pairs")
         if len({label_text(value) for value in self.values}) != len(self.values):
             raise DomainError("categories hold the same value twice.", hint="List every value once")
