@@ -214,8 +214,7 @@ class Bins(ColumnDomain):
             raise DomainError("bins need at least two edges in increasing order.", hint="For example 0,18,65,120")
         if any(float(b) <= float(a) for a, b in pairwise(edges)):
             raise DomainError("bin edges lie too close together to be told apart as 64-bit numbers.", hint="Use wider bins")
-        middles = [float((a + b) / 2) for a, b in pairwise(edges)]
-        if any(b <= a for a, b in pairwise(middles)):
+        if any(b <= a for a, b in pairwise(float((low + high) / 2) for low, high in pairwise(edges))):
             raise DomainError("bins lie too close together for their midpoints to be told apart.", hint="Use wider bins")
         super().__post_init__()
 
