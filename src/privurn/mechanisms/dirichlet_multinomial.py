@@ -160,6 +160,8 @@ class DirichletMultinomial(Mechanism):
     def from_parameters(cls, data: dict[str, Any]) -> "DirichletMultinomial":
         """Inverse of `parameters`."""
         alpha = data["alpha"]
+        if isinstance(alpha, list) and len(alpha) != int(data["cells"]):  # before a long list is read
+            raise ModelError("a prior for each cell needs as many alphas as there are cells.")
         exact = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
         n = None if data["n"] is None else int(data["n"])
         return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))

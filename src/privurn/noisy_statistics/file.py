@@ -64,6 +64,7 @@ def release_statistics(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
     >>> budget = Budget(epsilon=1, epsilon_n=0.1)
     >>> made = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=(-5, 5), budget=budget)

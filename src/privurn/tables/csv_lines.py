@@ -1,7 +1,7 @@
 """Lines of CSV files, looked at as bytes before anything else reads them.
 
 The reader refuses very long lines, and one at the very end it leaves out without a word; so lines have a stated limit of our
-own, well below its limit. Where no field is quoted a line is a record, and parts of a file can be read at the same time.
+own, well below its limit.
 """
 
 import gzip
@@ -18,14 +18,15 @@ BLOCK = 2**18
 """Bytes read at a time: fewer than a line may have, so a line that is too long begins and ends in different blocks."""
 
 
-def check_lines(files: Iterable[str]) -> bool:
-    """Refuse files with a line that is too long; whether there is any quote in them."""
-    return max([_check_file(Path(file)) for file in files], default=False)  # all of them are looked at
+def check_lines(files: Iterable[str]) -> None:
+    """Refuse files with a line that is too long."""
+    for file in files:
+        _check_file(Path(file))
 
 
-def _check_file(path: Path) -> bool:
+def _check_file(path: Path) -> None:
     opener = gzip.open if path.suffix.lower() == ".gz" else open
-    quoted, start, end = False, 0, 0
+    start, end = 0, 0
     try:
         with opener(path, "rb") as handle:
             while block := handle.read(BLOCK):
@@ -37,10 +38,8 @@ def _check_file(path: Path) -> bool:
                     )
                 start = start if last < 0 else end + last + 1
                 end += len(block)
-                quoted = quoted or b'"' in block
     except (OSError, EOFError, zlib.error):
         raise FormatError("a file cannot be read.", hint="Check that it is complete and readable") from None
-    return quoted
 
 
 def _first_break(block: bytes) -> int:

@@ -189,12 +189,13 @@ def _register_files(connection: Any, found: DataFiles, names: list[str]) -> tupl
             f"CREATE TEMP VIEW t({', '.join(places(columns))}) AS SELECT * FROM read_parquet({listed}, union_by_name = true)"
         )
         return columns, frozenset()
-    header, quoted = read_header(names), check_lines(names)
+    header = read_header(names)
+    check_lines(names)
     typed = ", ".join(f"{place}: 'VARCHAR'" for place in places(header.names))
     dialect = f"delim = {text_literal(header.delimiter)}, quote = '\"', escape = '\"'"
     connection.execute(
         f"CREATE TEMP VIEW t AS SELECT * FROM read_csv({listed}, auto_detect = false, header = true, skip = 0, comment = '', "
-        f"strict_mode = true, parallel = {str(not quoted).lower()}, {dialect}, columns = {{{typed}}})"
+        f"strict_mode = true, {dialect}, columns = {{{typed}}})"
     )
     return list(header.names), frozenset({"*"})
 
