@@ -12,6 +12,7 @@ import pytest
 import privurn
 from privurn.choosing import unit_profile
 from privurn.cli import main
+from privurn.cli.console import rounded_up
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.privacy.composition import compose
 from privurn.privacy.instance import instance_delta, instance_delta_public_domain, instance_epsilon_public_domain
@@ -101,7 +102,7 @@ def test_profile_prints_draws_and_chooses_epsilons(privurn_command, here_command
     done = privurn_command(*words, "--plot", tmp_path / "curve.png", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "curve.png").read_bytes().startswith(PNG)
-    assert f"{profile_of(folder / 'a').delta(0.3):.4g}" in done.stdout
+    assert rounded_up(profile_of(folder / "a").delta(0.3)) in done.stdout
     assert done.stdout.count("power at 5%") == 2
     found = answer(here_command(*words, "--json", cwd=folder))
     assert [[point["epsilon"] for point in each["profile"]] for each in found["releases"]] == [[0.3, 2.0]] * 2

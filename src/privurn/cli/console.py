@@ -81,12 +81,10 @@ def sweeps_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, int, Mappi
 
 
 def rounded_up(value: float) -> str:
-    """Six digits, never less than the value; a number that needs fewer is printed as it was typed."""
+    """Six digits, never less than the value but for the last bits of a sum; what needs fewer is printed as it was typed."""
     from decimal import ROUND_CEILING, Context
 
     short = f"{value:g}"
-    return (
-        short
-        if float(short) == value
-        else f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)):g}"
-    )
+    if float(short) >= value * (1.0 - 1e-14):
+        return short
+    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)):g}"
