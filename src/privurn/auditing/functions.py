@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -92,7 +93,7 @@ def _cell_pairs(n: int, cells: int, takes: Takes, neighbouring: Neighbouring, co
     return pairs
 
 
-class _Raw:
+class _Raw(ABC):
     """Arrays of raw records: what most of them hold, and which ones to exchange."""
 
     marks = 2.0**52
@@ -106,17 +107,17 @@ class _Raw:
         """More than the chance of meeting a mark in an output that knows nothing of it."""
         return LONGEST_OUTPUT / self.marks
 
+    @abstractmethod
     def exchanged(self) -> dict[str, tuple[Any, Any, Any]]:
         """For each pair: what the others hold, and what the differing records hold in either data set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def array(self, others: Any, own: Any, number: int, total: int) -> Any:
         """`number` records of one person, the last ones, among `total`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mark(self) -> tuple[Any, Any]:
         """A random value that nobody can guess, and data in which one record holds it."""
-        raise NotImplementedError
 
     def pairs(self, neighbouring: Neighbouring, moved: int) -> list[Pair]:
         """Neighbours: the person's records replaced, or gone."""
