@@ -156,6 +156,16 @@ def test_an_old_copy_and_a_rewritten_ledger_need_a_hash_noted_elsewhere(ledger, 
     assert len(check_ledger(ledger.path, noted=noted).reasons) == 2
 
 
+def test_the_same_payment_made_again_in_the_same_second_is_another(ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr("privurn.privacy.ledger._now", lambda: "2026-01-01T00:00:00+00:00")
+    shutil.copy(ledger.path, tmp_path / "old")
+    hashes = []
+    for _ in range(2):
+        shutil.copy(tmp_path / "old", ledger.path)
+        hashes.append(ledger.stamp(ledger.debit(cost()))["hash"])
+    assert hashes[0] != hashes[1]
+
+
 def test_a_second_name_is_refused(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=1.0)
     assert ledger.path.stat().st_nlink == 1

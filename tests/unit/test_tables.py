@@ -1,6 +1,7 @@
 """Every kind of table gives the same counts, and whatever a record holds, nothing is raised on it."""
 
 import math
+import signal
 from pathlib import Path
 
 import duckdb
@@ -207,3 +208,21 @@ def test_strange_column_names_are_only_names(tmp_path):
 def test_a_count_table_never_prints_its_values():
     with open_table(pl.DataFrame({"x": [1, 1, 0]})) as source:
         assert repr(count_cells(source, JointDomain({"x": Grid(0, 1, 1)}))) == "CountTable(confidential)"
+
+
+def test_ctrl_c_in_the_middle_of_a_query_is_ctrl_c():
+    """DuckDB has words of its own for it, which would otherwise be taken for a fault or for an unreadable table."""
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, pressed)
+    try:
+        with pytest.raises(KeyboardInterrupt), open_table(pa.table({"x": [1.0]})) as source:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            source.connection.execute("SELECT count(*) FROM range(1000000000000), t").fetchall()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(RuntimeError, match="ours"), open_table(pa.table({"x": [1.0]})):
+        raise RuntimeError("ours")

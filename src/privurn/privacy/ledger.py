@@ -194,6 +194,7 @@ class Ledger:
                 {
                     "kind": "debit",
                     "entry": number,
+                    "id": str(uuid4()),  # two payments of one second for the same thing are two
                     "created": _now(),
                     **amounts,
                     "description": spent.description,

@@ -21,7 +21,7 @@ from privurn.privacy.profile import Guarantee
 
 SCHEMA = "privurn-ledger/2"
 META = frozenset(["schema", "id", "created", "name", "epsilon", "delta", "rho", "neighbouring", "contributions"])
-DEBIT = frozenset(["kind", "entry", "created", "epsilon", "delta", "rho", "description", "parameters", "subject"])
+DEBIT = frozenset(["kind", "entry", "id", "created", "epsilon", "delta", "rho", "description", "parameters", "subject"])
 OUTPUT = frozenset(["kind", "entry", "created", "sha256"])
 
 
@@ -191,7 +191,7 @@ class _Reader:
                 read_amount(amount)
         except (TypeError, ValueError):
             raise _Damage("an amount is negative, not finite or not a number") from None
-        words = [content["created"], content["description"], content["parameters"] or ""]
+        words = [content["id"], content["created"], content["description"], content["parameters"] or ""]
         if content.keys() != DEBIT or content["entry"] != len(self.debits) + 1 or not all(isinstance(w, str) for w in words):
             raise _Damage("it is not the next debit")
         if content["subject"] is not None:

@@ -127,7 +127,11 @@ def open_table(data: Any) -> Iterator[Source]:
             described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
             types = {name: str(dtype) for name, (_, dtype, *_) in zip(columns, described, strict=True)}
             yield Source(connection, kind, types, rows, frozenset(types) if untyped == {"*"} else untyped, found)
-    except (duckdb.Error, UnicodeError, pa.ArrowException) as error:
+    except (duckdb.Error, UnicodeError, pa.ArrowException, RuntimeError) as error:
+        if str(error) == "Query interrupted" or isinstance(error, duckdb.InterruptException):  # DuckDB's words for Ctrl-C
+            raise KeyboardInterrupt from None
+        if isinstance(error, RuntimeError) and not isinstance(error, duckdb.Error):
+            raise
         raise _without_content(error) from None
     finally:
         with suppress(duckdb.Error):
