@@ -14,6 +14,7 @@ ORDER = [
     "exact_numbers",
     "domain",
     "counts",
+    "cell_tree",
     "tables",
     "_kernels",
     "privacy",

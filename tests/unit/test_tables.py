@@ -216,11 +216,15 @@ def test_ctrl_c_in_the_middle_of_a_query_is_ctrl_c():
     def pressed(*_):
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, pressed)
-    try:
-        with pytest.raises(KeyboardInterrupt), open_table(pa.table({"x": [1.0]})) as source:
+    def query():
+        with open_table(pa.table({"x": [1.0]})) as source:
             signal.setitimer(signal.ITIMER_REAL, 0.2)
             source.connection.execute("SELECT count(*) FROM range(1000000000000), t").fetchall()
+
+    before = signal.signal(signal.SIGALRM, pressed)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
