@@ -15,9 +15,9 @@ import numpy as np
 
 from privurn.privacy.calibration import largest_records, smallest_alpha
 from privurn.privacy.composition import compose
-from privurn.privacy.discovery import new_values_law
-from privurn.privacy.instance import instance_delta
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
+from privurn.privacy.instance.cost import instance_delta
+from privurn.privacy.instance.discovery import new_values_law
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 N = 10**7
 

@@ -10,11 +10,11 @@ import time
 import numpy as np
 
 from privurn.domain import Grid, JointDomain
-from privurn.draws import effective_draws
+from privurn.inference.draws import effective_draws
+from privurn.inference.sums.table_inference import TableSampler
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.table_inference import TableSampler
 
 CELLS, SWEEPS = 20, 2_000
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import wasserstein_distance
 
-from privurn.utility.distances import bandwidth, density_distance, kolmogorov, wasserstein
-from privurn.utility.samples import Sample
+from privurn.reports.comparison.distances import bandwidth, density_distance, kolmogorov, wasserstein
+from privurn.reports.comparison.samples import Sample
 
 ROWS, DISTINCT, RELEASED = 12_000_000, 30_000, 100_000
 

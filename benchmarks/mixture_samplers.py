@@ -19,11 +19,11 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.mixtures import three_components
-from privurn.draws import effective_draws
-from privurn.mixtures import Keep, Neal5, SliceSampler
-from privurn.mixtures.marginal_samplers import Neal8
-from privurn.mixtures.posterior import choose_sampler
-from privurn.mixtures.samplers import MixtureSampler
+from privurn.inference.draws import effective_draws
+from privurn.inference.mixtures import Keep, Neal5, SliceSampler
+from privurn.inference.mixtures.marginal_samplers import Neal8
+from privurn.inference.mixtures.posterior import choose_sampler
+from privurn.inference.mixtures.samplers import MixtureSampler
 
 SAMPLERS: dict[str, Callable[..., MixtureSampler]] = {
     "neal5": Neal5,

@@ -16,10 +16,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from privurn.channels import LaplaceChannel
-from privurn.mixtures import GaussianKernel, Keep, MixtureModel, Neal5, SliceSampler
-from privurn.mixtures.samplers import MixtureSampler
-from privurn.samplers.run import Schedule, run_chains
+from privurn.inference.mixtures import GaussianKernel, Keep, MixtureModel, Neal5, SliceSampler
+from privurn.inference.mixtures.samplers import MixtureSampler
+from privurn.inference.run import Schedule, run_chains
+from privurn.mechanisms.local import LaplaceChannel
 
 BOUNDS = (-10.0, 10.0)
 SAMPLERS: dict[str, Callable[..., MixtureSampler]] = {

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privurn._kernels.posteriors.functionals import update_composed, update_dirichlet
+from privurn._kernels.counts.functionals import update_composed, update_dirichlet
 from privurn.domain import Grid, JointDomain
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.plans import reduce
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.plans import reduce
 
 DRAWS = 100_000
 FIVE = ["mean", "variance", "q0.5", "cdf(0.3)", "P(x>0.75)"]

@@ -14,11 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from privurn.draws import Draws
-from privurn.noisy_statistics.latent_chain import LatentChain
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel
-from privurn.samplers.run import Schedule, run_chains
+from privurn.inference.draws import Draws
+from privurn.inference.run import Schedule, run_chains
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.regression_model import RegressionModel
 
 MODEL = RegressionModel(lower=(-5.0,) * 3, upper=(5.0,) * 3, resolution=20)
 RECORDS, CHAINS = 1000, 4

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privurn.channels import LocalChannel
+from privurn.mechanisms.local import LocalChannel
 from privurn.privacy.entropy import SystemEntropy
-from privurn.privacy.noise_accounting import RandomisedResponseProfile
+from privurn.privacy.laws.noise import RandomisedResponseProfile
 
 HALF = 2**40  # probabilities are whole multiples of 1/(2 HALF), so that the law is exact
 

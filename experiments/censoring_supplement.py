@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.mechanisms.asymptotic_pseudo_posterior import log_likelihood
+from privurn.mechanisms.models import Beta
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
-from privurn.models import Beta
 
 Floats = NDArray[np.float64]
 

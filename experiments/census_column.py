@@ -43,8 +43,16 @@ from privurn.mechanisms.smoothed_histogram import calibrate_smoothed_histogram
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.histogram_calibration import weight_up
 from privurn.privacy.profile import Guarantee
-from privurn.utility.distances import bandwidth, density, kolmogorov, mean, quantiles, standard_deviation, wasserstein
-from privurn.utility.samples import Sample
+from privurn.reports.comparison.distances import (
+    bandwidth,
+    density,
+    kolmogorov,
+    mean,
+    quantiles,
+    standard_deviation,
+    wasserstein,
+)
+from privurn.reports.comparison.samples import Sample
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

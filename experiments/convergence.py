@@ -33,9 +33,9 @@ from experiments.paper_anchor import theorem_2_records
 from privurn.counts import CountTable
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.privacy.calibration import largest_records
-from privurn.privacy.urn_accounting import DirichletProcessProfile
-from privurn.utility.distances import wasserstein
-from privurn.utility.samples import Sample
+from privurn.privacy.laws.urn import DirichletProcessProfile
+from privurn.reports.comparison.distances import wasserstein
+from privurn.reports.comparison.samples import Sample
 
 Floats = NDArray[np.float64]
 

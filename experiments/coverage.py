@@ -42,15 +42,15 @@ from experiments.posterior_runs import (
     simulate,
 )
 from privurn.counts import CountTable
+from privurn.inference.counts.composition import composition
+from privurn.inference.counts.urn_measures import measure_posterior
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.posteriors.composition import composition
-from privurn.posteriors.urn_measures import measure_posterior
-from privurn.privacy.noisy_counts_accounting import Noise
+from privurn.privacy.laws.noisy_counts import Noise
 
 N = 400
 LARGEST_N = 2 * N

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from experiments.mixture_runs import Effort, Floats, Row, error, medians, run
-from privurn.channels import HaarWaveletChannel, LaplaceChannel, LocalChannel
-from privurn.mixtures import BetaKernel, MixtureModel
+from privurn.inference.mixtures import BetaKernel, MixtureModel
+from privurn.mechanisms.local import HaarWaveletChannel, LaplaceChannel, LocalChannel
 
 BETAS = ((5.0, 50.0), (50.0, 50.0), (50.0, 5.0))
 RATES = (2.0, 0.5, 0.1)

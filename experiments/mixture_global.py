@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.mixture_betas import BETAS, truth
-from privurn.channels import GlobalChannel, NoisyStatisticChannel, SmoothedHistogramChannel
-from privurn.channels.statistics import HistogramStatistic
-from privurn.draws import effective_draws, potential_scale_reduction
-from privurn.mixtures import BetaKernel, Keep
-from privurn.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
-from privurn.mixtures.posterior import MixturePosterior
+from privurn.inference.draws import effective_draws, potential_scale_reduction
+from privurn.inference.mixtures import BetaKernel, Keep
+from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
+from privurn.inference.mixtures.posterior import MixturePosterior
+from privurn.mechanisms.local import GlobalChannel, NoisyStatisticChannel, SmoothedHistogramChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic
 
 Floats = NDArray[np.float64]
 

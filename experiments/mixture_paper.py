@@ -36,13 +36,13 @@ from numpy.typing import NDArray
 from experiments.mixture_betas import beta_mixture
 from experiments.mixture_findings import show
 from experiments.mixture_runs import Effort, Floats, Row, error, medians, run, sweep_time
-from privurn.channels import GaussianChannel, LaplaceChannel
-from privurn.mixtures import GaussianKernel, MixtureModel, MixturePosterior
-from privurn.mixtures.clustering import adjusted_rand_index, point_clustering
-from privurn.mixtures.deconvolution import deconvolve
-from privurn.mixtures.reading import default_model
-from privurn.mixtures.results import default_grid, plot, prior_density
-from privurn.mixtures.total_gaussian import TotalGaussianKernel
+from privurn.inference.mixtures import GaussianKernel, MixtureModel, MixturePosterior
+from privurn.inference.mixtures.clustering import adjusted_rand_index, point_clustering
+from privurn.inference.mixtures.deconvolution import deconvolve
+from privurn.inference.mixtures.reading import default_model
+from privurn.inference.mixtures.results import default_grid, plot, prior_density
+from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
+from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
 
 BOUNDS = (-10.0, 10.0)
 CENTRES = (-5.0, 0.0, 5.0)
@@ -131,7 +131,7 @@ def _gaussian_repeat(model: MixtureModel, channel: LaplaceChannel, n: int, effor
     out["from prior"] = error(curves["slice"], prior_density(model, grid))
     out["deconvolution error"] = error(deconvolve(z, channel=channel, grid=grid).density, truth)
     if effort.figures is not None and first:
-        from privurn.figures import save
+        from privurn.reports.figures import save
 
         stem = f"n{n}-epsilon{channel.profile.pure_epsilon:.0f}"
         beside = {"truth": truth / 3.0}

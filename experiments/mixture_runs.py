@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.draws import effective_draws
-from privurn.mixtures import Keep, MixtureModel, MixturePosterior, fit_mixture, posterior
-from privurn.mixtures.results import default_grid, hellinger
+from privurn.inference.draws import effective_draws
+from privurn.inference.mixtures import Keep, MixtureModel, MixturePosterior, fit_mixture, posterior
+from privurn.inference.mixtures.results import default_grid, hellinger
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]

@@ -14,7 +14,7 @@ import math
 from dataclasses import asdict, dataclass
 
 from privurn.privacy.calibration import largest_records
-from privurn.privacy.urn_accounting import DirichletProcessProfile
+from privurn.privacy.laws.urn import DirichletProcessProfile
 
 PUBLISHED_ANCHOR = 119
 SETTINGS = {

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
+from privurn.inference.counts.composition import Composition
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts, term_for
+from privurn.inference.counts.plans import Reduction, reduce
+from privurn.inference.counts.sampling import CountSampler
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.posteriors.composition import Composition
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.latent_counts import LARGEST_N, LatentCounts, term_for
-from privurn.posteriors.plans import Reduction, reduce
-from privurn.posteriors.sampling import CountSampler
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -131,7 +131,7 @@ def latent_draws(
 
 def closed_draws(found: Composition, *, about: str, reduction: Reduction, n_draws: int, rng: np.random.Generator) -> Drawn:
     """Independent draws under the mechanism's own prior: of the population, or of the urn's limit."""
-    from privurn._kernels.posteriors.functionals import update_composed
+    from privurn._kernels.counts.functionals import update_composed
 
     if about == "urn":
         return dirichlet_draws(found.urn, reduction=reduction, n_draws=n_draws, rng=rng)
@@ -145,7 +145,7 @@ def closed_draws(found: Composition, *, about: str, reduction: Reduction, n_draw
 
 def dirichlet_draws(shapes: Floats, *, reduction: Reduction, n_draws: int, rng: np.random.Generator) -> Drawn:
     """Independent draws of functionals of Dirichlet(shapes)."""
-    from privurn._kernels.posteriors.functionals import update_dirichlet
+    from privurn._kernels.counts.functionals import update_dirichlet
 
     begun = perf_counter()
     rows = np.empty((n_draws, len(reduction.names)))

@@ -39,12 +39,12 @@ from experiments.posterior_runs import (
     on_grid,
     simulate,
 )
-from privurn.draws import effective_draws
+from privurn.inference.counts.composition import composition
+from privurn.inference.draws import effective_draws
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import calibrate_perturbed_histogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.posteriors.composition import composition
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.profile import Guarantee
 

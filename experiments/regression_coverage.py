@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.unknown_n_runs import keep, run
+from privurn.inference.sums.fit import NotMixed, fit_regression
+from privurn.inference.sums.report import plug_in
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.noisy_statistics.fit import NotMixed, fit_regression
-from privurn.noisy_statistics.report import plug_in
 
 EPSILON, EPSILON_N = 1.0, 0.1
 LEVEL = 0.95

@@ -49,8 +49,8 @@ from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.histogram_calibration import weight_up
 from privurn.privacy.profile import Guarantee
-from privurn.utility.distances import bandwidth, density_distance, wasserstein
-from privurn.utility.samples import Sample
+from privurn.reports.comparison.distances import bandwidth, density_distance, wasserstein
+from privurn.reports.comparison.samples import Sample
 
 MARKS = 101
 LEAST_PRIOR = 1e-4

@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.inference.sums.dirichlet_model import DirichletModel
+from privurn.inference.sums.fit import NotMixed, fit
+from privurn.inference.sums.mcem import maximise
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.fit import NotMixed, fit
-from privurn.noisy_statistics.mcem import maximise
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
-from privurn.utility.parallel import run_tasks
+from privurn.reports.comparison.parallel import run_tasks
 
 RECORDS, COVARIATES = 1000, 2
 LOWER, UPPER = -5.0, 5.0
@@ -133,7 +133,7 @@ class Replicates:
 
     def bootstrap(self, epsilon: float, epsilon_n: float | str, replicate: int) -> dict[str, Any]:
         """The parametric bootstrap around the repaired plug-in."""
-        from privurn.noisy_statistics.comparators import bootstrap_regression
+        from privurn.inference.sums.comparators import bootstrap_regression
 
         statistics = released(epsilon, epsilon_n, replicate, seed=self.seed)
         found = bootstrap_regression(statistics, replicates=BOOTSTRAPS, seed=replicate)
@@ -196,7 +196,7 @@ def path_as_printed(model: RegressionModel, observed: Observed, *, iterations: i
 
 def bootstrap_as_printed(epsilon: float, epsilon_n: float | str, replicate: int, *, seed: int) -> dict[str, Any]:
     """The bootstrap that the printed table 4 fits: noise of scale 9/epsilon_n on n, and the ridge on the scale of the data."""
-    from privurn.noisy_statistics.comparators import least_squares, repaired
+    from privurn.inference.sums.comparators import least_squares, repaired
 
     scale = np.full((4, 4), UPPER**2)
     scale[0, :] = scale[:, 0] = UPPER
@@ -232,7 +232,7 @@ def bootstrap_as_printed(epsilon: float, epsilon_n: float | str, replicate: int,
 
 def has_maximum(epsilon: float, epsilon_n: float | str, replicate: int, *, seed: int) -> bool:
     """Whether the noisy moments are those of some table: if they are not, the likelihood has no maximum inside."""
-    from privurn.noisy_statistics.comparators import noisy_moments
+    from privurn.inference.sums.comparators import noisy_moments
 
     moments = noisy_moments(released(epsilon, epsilon_n, replicate, seed=seed))
     return bool(np.linalg.eigvalsh(moments)[0] > 0.0)

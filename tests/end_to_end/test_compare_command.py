@@ -136,7 +136,7 @@ def test_bad_input_is_explained(run, words, code, message):
 
 INTERRUPTED = """
 import numpy as np, privurn
-from privurn.utility.comparison import compare
+from privurn.reports.comparison.comparison import compare
 def progress(done, total):
     print(done, flush=True)
 data = np.random.default_rng(1).integers(0, 200_000, 50_000).astype(float)

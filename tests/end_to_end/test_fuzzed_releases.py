@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import privurn
-from privurn.certifying import rebuild
+from privurn.certificates.certify import rebuild
 from privurn.counts import CountTable
 from privurn.errors import PrivurnError
 from privurn.privacy.entropy import Entropy
@@ -268,7 +268,7 @@ def outcome(case: Case, data: Any, *, ledger: Any, entropy: Entropy, asked: dict
     """The release, or why it was refused."""
     try:
         if isinstance(asked.get("model"), dict):
-            asked["model"] = privurn.models.model_from_json(asked["model"])
+            asked["model"] = privurn.mechanisms.models.model_from_json(asked["model"])
         made = privurn.release(data, domain=case.domain(), column=case.column or None, ledger=ledger, entropy=entropy, **asked)
     except PrivurnError as error:
         return None, error
@@ -447,7 +447,7 @@ def test_huge_counts_are_drawn_from_the_exact_urn_or_refused_before_payment(held
     asked = {"epsilon": 40, "delta": 0.5, "alpha": alpha, "n_records": 4, "neighbouring": relation}
     ledger = purses[relation]
     before = ledger.debits
-    with patch("privurn.releasing.count_cells", counted):
+    with patch("privurn.releases.release.count_cells", counted):
         out, refusal = outcome(case, np.arange(6), ledger=ledger, entropy=entropy, asked=asked)
     if refusal is not None:  # n is public, and beyond what profiles are computed for
         assert (ledger.debits, secret) == (before, False), str(refusal)

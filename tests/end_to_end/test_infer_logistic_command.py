@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from privurn.certificates.statistics import read_statistics
+from privurn.certificates.verify import verify
 from privurn.cli.main import app
 from privurn.errors import PrivurnError
-from privurn.noisy_statistics.file import read_statistics
-from privurn.noisy_statistics.fit import NotMixed, fit_logistic
-from privurn.noisy_statistics.report import plug_in
-from privurn.verification import verify
+from privurn.inference.sums.fit import NotMixed, fit_logistic
+from privurn.inference.sums.report import plug_in
 
 MODEL = ["--model", "logistic", "--y", "ill", "--x", "age", "--x", "dose"]
 BOUNDS = ["--bounds", "age=0:100", "--bounds", "dose=-4:4"]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from privurn.mixtures.samplers import MixtureSampler
+from privurn.inference.mixtures.samplers import MixtureSampler
 
 SHORT = ["--draws", 40, "--warm-up", 20, "--thin", 1, "--chains", 2, "--seed", 1, "--sampler", "neal5"]
 

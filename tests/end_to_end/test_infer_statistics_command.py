@@ -14,10 +14,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from privurn.certificates.statistics import read_statistics
 from privurn.cli.infer_statistics import register
-from privurn.draws import Summary
 from privurn.errors import PrivurnError
-from privurn.noisy_statistics import (
+from privurn.inference.draws import Summary
+from privurn.inference.sums import (
     BernoulliStatistic,
     Budget,
     DirichletStatistic,
@@ -27,9 +28,8 @@ from privurn.noisy_statistics import (
     TableStatistic,
     release_statistics,
 )
-from privurn.noisy_statistics.file import read_statistics
-from privurn.noisy_statistics.fit import NotMixed, fit_regression
-from privurn.noisy_statistics.report import write_synthetic_records
+from privurn.inference.sums.fit import NotMixed, fit_regression
+from privurn.inference.sums.report import write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
 
 APP = typer.Typer()
@@ -351,7 +351,7 @@ def test_the_plug_in_of_compositions_solves_its_equation():
     """Digamma(alpha_j) - digamma(sum) is the mean log share, also far from 1."""
     from scipy.special import digamma
 
-    from privurn.noisy_statistics.report import dirichlet_maximum
+    from privurn.inference.sums.report import dirichlet_maximum
 
     for alpha in ([0.05, 0.2], [400.0, 3.0, 0.5], [7.0] * 12):
         mean_logs = digamma(alpha) - digamma(sum(alpha))
@@ -364,8 +364,8 @@ def test_the_plug_in_of_compositions_solves_its_equation():
 
 def test_the_default_prior_follows_the_units():
     """Response and covariates in other units: the same prior of the same things."""
-    from privurn.noisy_statistics import NoisyStatistics
-    from privurn.noisy_statistics.regression_model import RegressionModel
+    from privurn.inference.sums import NoisyStatistics
+    from privurn.inference.sums.regression_model import RegressionModel
 
     def model(unit_x, unit_y):
         bounds = {"x": (2.0 * unit_x, 10.0 * unit_x), "y": (-3.0 * unit_y, 5.0 * unit_y)}
@@ -387,8 +387,8 @@ def test_the_default_prior_follows_the_units():
 
 
 def test_summaries_of_comparators_are_plain_data():
-    from privurn.noisy_statistics import NoisyStatistics
-    from privurn.noisy_statistics.report import plug_in
+    from privurn.inference.sums import NoisyStatistics
+    from privurn.inference.sums.report import plug_in
 
     made = BernoulliStatistic.calibrated(column="ill", budget=WHOLE)
     rows = plug_in(NoisyStatistics(mechanism=made, values=np.array([40.0]), noisy_n=160.0))

@@ -6,11 +6,11 @@ import shlex
 import numpy as np
 import pytest
 
-from privurn.choosing import Request, choose_mechanism
 from privurn.cli.main import app
 from privurn.errors import CalibrationError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import rounded_up
 from privurn.privacy.profile import Guarantee
+from privurn.releases.choose import Request, choose_mechanism
 
 TOWNS = ("Aa", "Bb", "Cc", "Dd")
 PAIR = "--epsilon 1 --delta 1e-6"

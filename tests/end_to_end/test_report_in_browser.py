@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import privurn
-from privurn.reporting import report
+from privurn.reports.html import report
 
 pytestmark = pytest.mark.long
 

@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from privurn.certificates.verify import verify
 from privurn.cli.statistics import statistics
 from privurn.errors import PrivurnError
-from privurn.verification import verify
 
 SECRET = "8675309.25"
 

@@ -4,7 +4,7 @@ from math import comb, lgamma, log
 
 import numpy as np
 
-from privurn.posteriors.count_terms import MixtureTerm, NoisyRecordsTerm, UrnTerm
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyRecordsTerm, UrnTerm
 
 STEPS = {"laplace": 1024, "discrete-laplace": 1, "discrete-gaussian": 1}
 

@@ -14,10 +14,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privurn._kernels.add_remove import gamma_lower, gamma_upper, largest_by_threshold, tail_value, walk_down, walk_up
+from privurn._kernels.accounting.add_remove import (
+    gamma_lower,
+    gamma_upper,
+    largest_by_threshold,
+    tail_value,
+    walk_down,
+    walk_up,
+)
 from privurn.errors import CalibrationError, ModelError
-from privurn.privacy import add_remove
-from privurn.privacy.add_remove import (
+from privurn.privacy.laws import add_remove
+from privurn.privacy.laws.add_remove import (
     AddRemoveDirichletMultinomialProfile,
     alpha_star_add_remove,
     delta_unlimited_add_remove,

@@ -12,7 +12,10 @@ import opendp.mod
 import pytest
 
 import privurn
-from privurn.channels import (
+from privurn.domain import Categories
+from privurn.errors import DomainError
+from privurn.mechanisms.label_discovery import LabelDiscovery
+from privurn.mechanisms.local import (
     CHANNELS,
     HaarWaveletChannel,
     HistogramStatistic,
@@ -21,10 +24,7 @@ from privurn.channels import (
     NoisyStatisticChannel,
     SmoothedHistogramChannel,
 )
-from privurn.channels.from_certificate import channel_of
-from privurn.domain import Categories
-from privurn.errors import DomainError
-from privurn.mechanisms.label_discovery import LabelDiscovery
+from privurn.mechanisms.local.from_certificate import channel_of
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
@@ -34,10 +34,10 @@ from privurn.mechanisms.sums.regression_statistic import NormalStatistic, Regres
 from privurn.mechanisms.sums.statistic import opened
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy import additive_noise
 from privurn.privacy.entropy import SystemEntropy
-from privurn.privatising import privatise
+from privurn.releases.privatise import privatise
+from privurn.releases.statistics import release_statistics
 
 DATA = np.random.default_rng(2).integers(0, 3, 40).astype(float)
 PAIRS = np.column_stack([DATA, DATA[::-1]])
@@ -189,9 +189,9 @@ def test_channels_without_additive_noise_do_not_use_the_door(door):
 
 
 BUGS = {
-    "privurn.channels.lattice": "laplace",
-    "privurn.channels.haar_wavelet": "haar-wavelet",
-    "privurn.channels.noisy_statistic": "noisy-statistic histogram laplace",
+    "privurn.mechanisms.local.lattice": "laplace",
+    "privurn.mechanisms.local.haar_wavelet": "haar-wavelet",
+    "privurn.mechanisms.local.noisy_statistic": "noisy-statistic histogram laplace",
     "privurn.mechanisms.perturbed_histogram": "perturbed-histogram discrete-laplace",
     "privurn.mechanisms.sums.noise_law": "noisy-table-statistics laplace",
 }

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from privurn._kernels.noisy_statistics import balance
-from privurn._kernels.noisy_statistics.chain import Tuning
-from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.size import SizePrior
+from privurn._kernels.sums import balance
+from privurn._kernels.sums.chain import Tuning
+from privurn.inference.sums.dirichlet_model import DirichletModel
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.size import SizePrior
 
 FLOOR = 1e-4
 MODEL = DirichletModel(parts=("a", "b", "c"), floor=FLOOR, shape=3.0, rate=0.5, resolution=24)

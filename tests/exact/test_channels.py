@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privurn.channels import (
+from privurn.errors import CertificateError, DomainError, ModelError
+from privurn.mechanisms.local import (
     CHANNELS,
     DiscreteGaussianChannel,
     DiscreteLaplaceChannel,
@@ -27,12 +28,11 @@ from privurn.channels import (
     SmoothedHistogramChannel,
     channel_from_parameters,
 )
-from privurn.channels.gaussian import largest_rho
-from privurn.errors import CertificateError, DomainError, ModelError
+from privurn.mechanisms.local.gaussian import largest_rho
 from privurn.privacy.additive_noise import log_mass, measurement
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import SeededEntropy
-from privurn.privacy.noise_accounting import LaplaceProfile
+from privurn.privacy.laws.noise import LaplaceProfile
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 3.0)
 

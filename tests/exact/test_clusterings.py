@@ -8,7 +8,7 @@ import pytest
 from mixture_states import partitions
 
 from privurn.errors import ModelError
-from privurn.mixtures.clustering import adjusted_rand_index, co_clustering, point_clustering, relabelled
+from privurn.inference.mixtures.clustering import adjusted_rand_index, co_clustering, point_clustering, relabelled
 
 
 def binder(a, b):

@@ -16,13 +16,13 @@ from mpmath import mpf
 
 import privurn
 from privurn.errors import ModelError, PrivacyError
-from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.calibration import smallest_alpha
 from privurn.privacy.composition import ComposedProfile, basic_composition, compose, privacy_loss_distribution
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
-from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
-from privurn.privacy.loss_law import largest_loss, loss_law
-from privurn.privacy.noise_accounting import (
+from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile
+from privurn.privacy.laws.histogram import SmoothedHistogramProfile
+from privurn.privacy.laws.loss_law import largest_loss, loss_law
+from privurn.privacy.laws.noise import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
     ExponentialMechanismProfile,
@@ -30,9 +30,9 @@ from privurn.privacy.noise_accounting import (
     LaplaceProfile,
     RandomisedResponseProfile,
 )
-from privurn.privacy.posterior_sample_accounting import draws_profile
+from privurn.privacy.laws.posterior_sample import draws_profile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import GroupProfile, Guarantee, PointProfile
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 URN = DirichletMultinomialProfile(n=2, cells=3, alpha=1.0, records=2)
 RESPONSE = RandomisedResponseProfile(categories=3, epsilon0=1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from privurn._kernels.noisy_statistics.count_tables import (
+from privurn._kernels.sums.count_tables import (
     cell_log,
     gamma_ratio_log,
     size_log,
@@ -17,13 +17,13 @@ from privurn._kernels.noisy_statistics.count_tables import (
 )
 from privurn.domain import Categories, JointDomain
 from privurn.errors import ModelError
+from privurn.inference.sums.size import SizePrior
+from privurn.inference.sums.table_inference import TableSampler, infer_table, log_odds_ratio
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.table_inference import TableSampler, infer_table, log_odds_ratio
 
 MOST = 5
 

@@ -2,7 +2,7 @@
 
 Places that take something from these packages (test_every_place_is_known): `privacy/additive_noise.py` takes draws of integer
 noise from OpenDP, never a privacy figure; `privacy/composition.py` takes convolutions of lattice laws from dp-accounting and
-`privacy/loss_law.py` hands it our laws. The settings are drawn once, from a fixed seed.
+`privacy/laws/loss_law.py` hands it our laws. The settings are drawn once, from a fixed seed.
 """
 
 import ast
@@ -20,8 +20,8 @@ from scipy.stats import binom
 import privurn
 from privurn.privacy.additive_noise import log_mass, measurement, noisy_integers
 from privurn.privacy.composition import compose, privacy_loss_distribution
-from privurn.privacy.label_discovery_accounting import LabelDiscoveryProfile
-from privurn.privacy.noise_accounting import DiscreteLaplaceProfile, RandomisedResponseProfile
+from privurn.privacy.laws.label_discovery import LabelDiscoveryProfile
+from privurn.privacy.laws.noise import DiscreteLaplaceProfile, RandomisedResponseProfile
 from privurn.privacy.profile import PointProfile
 
 SETTINGS = 250

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urn_laws import pitman_yor_law
 
-from privurn._kernels.discovery import distinct_law, log_rising_ratio, run_chain
+from privurn._kernels.accounting.discovery import distinct_law, log_rising_ratio, run_chain
 from privurn.errors import ModelError, NotCertifiable
-from privurn.privacy.discovery import (
+from privurn.privacy.instance.discovery import (
     discovery_from_release,
     discovery_given_new_values,
     discovery_probability,

@@ -14,9 +14,9 @@ from scipy.stats import gaussian_kde, ks_2samp, norm, wasserstein_distance
 from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import DomainError, ModelError
+from privurn.reports.comparison import distances, joint
+from privurn.reports.comparison.samples import Sample, cell_values
 from privurn.tables import decode
-from privurn.utility import distances, joint
-from privurn.utility.samples import Sample, cell_values
 
 RECORDS = st.lists(st.integers(-5, 5), min_size=1, max_size=8)
 REALS = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=40)

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from privurn.channels import DiscreteLaplaceChannel, LaplaceChannel
-from privurn.channels.randomised_responses import RandomisedResponsesProfile
 from privurn.errors import ModelError
+from privurn.mechanisms.local import DiscreteLaplaceChannel, LaplaceChannel
+from privurn.mechanisms.local.randomised_responses import RandomisedResponsesProfile
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
-from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
-from privurn.privacy.label_discovery_accounting import DiscoveredUrnProfile, LabelDiscoveryProfile
-from privurn.privacy.noise_accounting import (
+from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile
+from privurn.privacy.laws.histogram import SmoothedHistogramProfile
+from privurn.privacy.laws.label_discovery import DiscoveredUrnProfile, LabelDiscoveryProfile
+from privurn.privacy.laws.noise import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
     ExponentialMechanismProfile,
@@ -27,9 +27,9 @@ from privurn.privacy.noise_accounting import (
     LaplaceProfile,
     RandomisedResponseProfile,
 )
-from privurn.privacy.noisy_counts_accounting import NoisyCountsProfile
+from privurn.privacy.laws.noisy_counts import NoisyCountsProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import GroupProfile, Guarantee, PointProfile
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 TIGHT = mpf("1e-12")
 

@@ -18,16 +18,22 @@ import numpy as np
 import pytest
 from mixture_states import digests, in_plain_python, log_urn, p_value, partitions, states_after, transition_error
 
-from privurn import mixtures as mix
 from privurn._kernels.mixtures.dispatch import implement
 from privurn._kernels.mixtures.global_channels import amount, log_change, position, width
-from privurn.channels import LaplaceChannel, NoisyStatisticChannel, SmoothedHistogramChannel
-from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 from privurn.errors import DomainError, ModelError
-from privurn.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, OwnGlobalChannel, fit_global_mixture
-from privurn.samplers.sampler import concatenated
+from privurn.inference import mixtures as mix
+from privurn.inference.mixtures.global_samplers import (
+    GlobalMixtureModel,
+    GlobalNeal5,
+    GlobalSlice,
+    OwnGlobalChannel,
+    fit_global_mixture,
+)
+from privurn.inference.sampler import concatenated
+from privurn.mechanisms.local import LaplaceChannel, NoisyStatisticChannel, SmoothedHistogramChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 ALPHA = 1e-6
 BASE = np.array([0.3, 0.7])
@@ -143,7 +149,7 @@ def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True):
 
 def chains():
     """Digests of everything that a few sweeps of both samplers give."""
-    from privurn.samplers.run import Schedule, run_chains
+    from privurn.inference.run import Schedule, run_chains
 
     model, _ = toy(MIXINGS["process"], 6)
     keep = mix.Keep(latent=True, allocations=True)

@@ -32,9 +32,9 @@ from privurn.privacy.histogram_calibration import (
     smallest_weight,
     weight_up,
 )
-from privurn.privacy.noise_accounting import DiscreteGaussianProfile, DiscreteLaplaceProfile, LaplaceProfile
-from privurn.privacy.noisy_counts_accounting import NoisyCountsProfile
-from privurn.privacy.posterior_sample_accounting import LimitProfile
+from privurn.privacy.laws.noise import DiscreteGaussianProfile, DiscreteLaplaceProfile, LaplaceProfile
+from privurn.privacy.laws.noisy_counts import NoisyCountsProfile
+from privurn.privacy.laws.posterior_sample import LimitProfile
 from privurn.privacy.profile import Guarantee
 
 F = Fraction
@@ -220,7 +220,7 @@ def test_gaussian_noise_of_a_large_scale(monkeypatch):
             DiscreteGaussianProfile(scale=80.0 * math.sqrt(2), sensitivity=2).delta(epsilon), rel=1e-9
         )
     monkeypatch.setattr(noisy_counts_accounting, "LARGEST_EXACT_SCALE", 10.0)
-    monkeypatch.setattr("privurn.privacy.noise_accounting.LARGEST_EXACT_SCALE", 10.0)
+    monkeypatch.setattr("privurn.privacy.laws.noise.LARGEST_EXACT_SCALE", 10.0)
     assert not exact.tight
     for epsilon, value in values.items():
         assert value <= exact.delta(epsilon) <= 1.05 * value

@@ -23,21 +23,14 @@ from mixture_states import log_urn, partitions
 from typer.testing import CliRunner
 
 import privurn
-from privurn.channels.randomised_response import RandomisedResponseChannel
-from privurn.channels.registry import CHANNELS
 from privurn.cli.infer import app as infer_app
 from privurn.cli.infer_statistics import register
-from privurn.draws import effective_draws
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.registry import BUILDERS
-from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.mechanisms.sums.registry import STATISTICS
-from privurn.mixtures import CategoricalKernel, DirichletProcess, MixtureModel
-from privurn.noisy_statistics import (
+from privurn.inference.counts.count_terms import NoisyRecordsTerm, term_for
+from privurn.inference.counts.released import Observed
+from privurn.inference.draws import effective_draws
+from privurn.inference.mixtures import CategoricalKernel, DirichletProcess, MixtureModel
+from privurn.inference.run import Schedule
+from privurn.inference.sums import (
     BernoulliStatistic,
     Budget,
     DirichletStatistic,
@@ -50,11 +43,18 @@ from privurn.noisy_statistics import (
     TableStatistic,
     release_statistics,
 )
-from privurn.noisy_statistics.fit import fit
-from privurn.posteriors.count_terms import NoisyRecordsTerm, term_for
-from privurn.posteriors.released import Observed
+from privurn.inference.sums.fit import fit
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.local.registry import CHANNELS
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
+from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.registry import BUILDERS
+from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.sums.registry import STATISTICS
 from privurn.privacy.entropy import SeededEntropy
-from privurn.samplers.run import Schedule
 
 ERRORS = 5.0
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})

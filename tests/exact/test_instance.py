@@ -17,17 +17,17 @@ from urn_laws import pitman_yor_law as sequence_law
 
 from privurn.counts import CountTable
 from privurn.errors import ModelError, NotCertifiable
-from privurn.privacy import instance_papers as papers
 from privurn.privacy.confidential import Confidential
-from privurn.privacy.instance import (
+from privurn.privacy.instance import papers
+from privurn.privacy.instance.cost import (
     instance_delta,
     instance_delta_public_domain,
     instance_epsilon,
     instance_epsilon_public_domain,
     instance_pure_epsilon,
 )
-from privurn.privacy.multiplicities import Multiplicities
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, PitmanYorProfile
+from privurn.privacy.instance.multiplicities import Multiplicities
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, PitmanYorProfile
 
 EXACT = 1e-12
 DISCOUNTS = [Fraction(0), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)]

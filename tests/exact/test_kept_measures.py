@@ -16,13 +16,13 @@ import pytest
 from scipy import stats
 
 import privurn
-from privurn import mixtures as mix
 from privurn._kernels.mixtures import measures, mixings
 from privurn._kernels.mixtures.gaussian import GaussianKernel
-from privurn.channels import LaplaceChannel
-from privurn.draws import NotMixed
-from privurn.mixtures.prior import base_atoms
-from privurn.samplers.run import concatenated
+from privurn.inference import mixtures as mix
+from privurn.inference.draws import NotMixed
+from privurn.inference.mixtures.prior import base_atoms
+from privurn.inference.run import concatenated
+from privurn.mechanisms.local import LaplaceChannel
 
 ALPHA = 1e-9
 SIGMAS = 6.0
@@ -192,7 +192,7 @@ def test_what_was_cut_is_said(fitted):
     assert not fitted.cut_problems()
 
 
-@pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")
+@pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")
 def test_too_small_a_limit_is_warned_of():
     few = {"model": WIDE, "chains": 1, "warm_up": 5, "draws": 5, "seed": 3, "keep": mix.Keep(atoms=32)}
     with pytest.warns(UserWarning, match="too few atoms were kept"):
@@ -202,7 +202,7 @@ def test_too_small_a_limit_is_warned_of():
 
 
 def test_measures_do_not_depend_on_the_size_of_the_buffer(monkeypatch):
-    from privurn.mixtures import samplers
+    from privurn.inference.mixtures import samplers
 
     sampler = mix.Neal5(model=WIDE, released=RELEASED, keep=mix.Keep(density_grid=(40.0, 60.0)))
     found = []

@@ -12,12 +12,11 @@ from mpmath import mp, mpf
 from scipy.stats import binom
 
 import privurn
-from privurn.certifying import rebuild
-from privurn.choosing import unit_profile
+from privurn.certificates.certify import rebuild
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.label_discovery import LabelDiscovery, calibrate_discovery
-from privurn.privacy.label_discovery_accounting import (
+from privurn.privacy.laws.label_discovery import (
     DiscoveredUrnProfile,
     LabelDiscoveryProfile,
     least_discovery,
@@ -252,7 +251,7 @@ def test_several_contributions_are_paid_exactly_and_below_group_privacy():
         frame, domain=privurn.OpenLabels(), epsilon=2.0, delta=1e-4, contributions=3, n_records=50, discovery_share=0.4
     )
     mechanism = rebuild("label-discovery", out.certificate["mechanism"]["parameters"])
-    together = unit_profile(mechanism.profile, wanted)
+    together = mechanism.profile.group(wanted.contributions)
     assert isinstance(together, DiscoveredUrnProfile)
     first = mechanism.discovery.profile.guarantee(3)
     assert first.epsilon <= 0.8

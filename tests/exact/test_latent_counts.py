@@ -10,12 +10,12 @@ import pytest
 from latent_count_laws import Enumerated, joint_log
 from scipy import stats
 
-from privurn._kernels.posteriors import integer_slice
-from privurn._kernels.posteriors.count_lines import Growth, NoisyCell, Transfer, line_log
-from privurn._kernels.posteriors.count_moves import update_resized
-from privurn._kernels.posteriors.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw
-from privurn.posteriors.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
-from privurn.posteriors.latent_counts import LatentCounts
+from privurn._kernels.counts import integer_slice
+from privurn._kernels.counts.count_lines import Growth, NoisyCell, Transfer, line_log
+from privurn._kernels.counts.count_moves import update_resized
+from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
+from privurn.inference.counts.latent_counts import LatentCounts
 
 ALPHA = 1e-6
 FLAT3, UNEVEN3 = np.ones(3), np.array([0.4, 1.0, 2.5])

@@ -7,13 +7,13 @@ import pytest
 
 from privurn.counts import CountTable
 from privurn.errors import ModelError
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
+from privurn.inference.counts.latent_counts import LatentCounts, term_for
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.posteriors.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
-from privurn.posteriors.latent_counts import LatentCounts, term_for
 from privurn.privacy.entropy import SeededEntropy
 
 COUNTS = CountTable.from_cells(np.arange(3), np.array([5, 0, 7]))

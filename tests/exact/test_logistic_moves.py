@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from privurn._kernels.noisy_statistics import chain, logistic, protocol
-from privurn.noisy_statistics.latent_chain import LatentChain
-from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
-from privurn.noisy_statistics.observed import Observed
+from privurn._kernels.sums import chain, logistic, protocol
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
+from privurn.inference.sums.observed import Observed
 
 PRIOR = LogisticPrior(
     coefficient_mean=np.array([0.3, -0.2, 0.5]),

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from privurn.certificates.statistics import read_statistics
+from privurn.certificates.verify import verify
 from privurn.errors import DomainError, ModelError
+from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
+from privurn.inference.sums.logistic_plug_in import plug_in_logistic
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.noisy_statistics.file import read_statistics, release_statistics
-from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
-from privurn.noisy_statistics.logistic_plug_in import plug_in_logistic
 from privurn.privacy.entropy import SeededEntropy
-from privurn.verification import verify
+from privurn.releases.statistics import release_statistics
 
 RELATIONS = ("add-remove", "replace-one")
 

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
-from privurn._kernels.urn import update_cells, update_tables
-from privurn.auditing import mechanism_sampler
+from privurn._kernels.urns.urn import update_cells, update_tables
+from privurn.audits import mechanism_sampler
 from privurn.counts import CountTable
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms import long_slots

@@ -45,11 +45,11 @@ def posterior(n, m, kind):
 
 def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
     """Largest entry of pi P - pi, P the law of one pass from record `first` on (and of the atoms' update)."""
-    from privurn import mixtures
     from privurn._kernels.mixtures.categorical import ComponentsKernel
     from privurn._kernels.mixtures.channels import Table
     from privurn._kernels.mixtures.clusters import update_atoms, update_labels
     from privurn._kernels.mixtures.neal5 import enlarged, enlarged_counts, log_mean_density, update_clusters
+    from privurn.inference import mixtures
 
     channel, kernel = Table(np.log(Q)[None]), ComponentsKernel(BASE, np.log(F))
     mixing = getattr(mixtures, kind[0])(**kind[1])
@@ -76,9 +76,9 @@ def neal5_matrix_error(n, m, kind, *, first=0, atoms_too=True):
 
 def chains_of_the_package(names):
     """A few sweeps of several chains: digests of everything they give."""
-    from privurn import mixtures as mix
-    from privurn.channels import HaarWaveletChannel, LaplaceChannel
-    from privurn.samplers.run import Schedule, run_chains
+    from privurn.inference import mixtures as mix
+    from privurn.inference.run import Schedule, run_chains
+    from privurn.mechanisms.local import HaarWaveletChannel, LaplaceChannel
 
     rng = np.random.default_rng(5)
     y = rng.normal([-4.0, 4.0], 1.0, size=(6, 2)).ravel()
@@ -119,7 +119,7 @@ def test_compiled_and_plain_chains_are_the_same_bit_by_bit(names):
 
 
 def toy(kind):
-    from privurn import mixtures as mix
+    from privurn.inference import mixtures as mix
 
     mixing = getattr(mix, kind[0])(**kind[1])
     kernel = mix.ComponentsKernel(base=BASE, f=F)
@@ -134,7 +134,7 @@ SAMPLERS += [
 
 @pytest.mark.parametrize(("name", "options"), SAMPLERS)
 def test_sweeps_of_the_slice_sampler_keep_the_posterior(name, options):
-    from privurn.mixtures import SliceSampler
+    from privurn.inference.mixtures import SliceSampler
 
     n, rng = 3, np.random.default_rng(11)
     states, pi = posterior(n, 1, MIXINGS[name])
@@ -156,7 +156,7 @@ def test_wrong_slices_are_found_out(old_new):
     from pathlib import Path
 
     from privurn._kernels.mixtures import slices as right
-    from privurn.mixtures import SliceSampler
+    from privurn.inference.mixtures import SliceSampler
 
     source = Path(right.__file__).read_text()
     assert source.count(old_new[0]) == 1

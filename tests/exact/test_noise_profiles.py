@@ -14,8 +14,8 @@ from mpmath import mp, mpf
 from privurn.errors import ModelError
 from privurn.privacy import histogram_accounting, noise_accounting
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
-from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
-from privurn.privacy.noise_accounting import (
+from privurn.privacy.laws.histogram import SmoothedHistogramProfile
+from privurn.privacy.laws.noise import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
     ExponentialMechanismProfile,
@@ -24,7 +24,7 @@ from privurn.privacy.noise_accounting import (
     RandomisedResponseProfile,
     zcdp_bound,
 )
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile
 
 mp.dps = 50
 CLOSE = 5e-12

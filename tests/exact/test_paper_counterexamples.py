@@ -11,11 +11,11 @@ import mpmath
 import pytest
 from urn_laws import count_vectors, dirichlet_multinomial_law, hockey_stick, neighbours, pitman_yor_law
 
-from privurn.privacy.discovery import empirical_bayes, new_values_law
-from privurn.privacy.instance import instance_delta, instance_delta_public_domain, instance_pure_epsilon
-from privurn.privacy.instance_papers import theorem_4_1
-from privurn.privacy.multiplicities import Multiplicities
-from privurn.privacy.urn_accounting import DirichletProcessProfile
+from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain, instance_pure_epsilon
+from privurn.privacy.instance.discovery import empirical_bayes, new_values_law
+from privurn.privacy.instance.multiplicities import Multiplicities
+from privurn.privacy.instance.papers import theorem_4_1
+from privurn.privacy.laws.urn import DirichletProcessProfile
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
 LARGE = Fraction(10**9)

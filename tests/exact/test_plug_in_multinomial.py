@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from urn_laws import neighbours
 
+from privurn.audits.plug_in_multinomial import plug_in_multinomial_delta, plug_in_multinomial_epsilon
 from privurn.errors import ModelError
-from privurn.plug_in_multinomial import plug_in_multinomial_delta, plug_in_multinomial_epsilon
 
 
 def sequence_probability(drawn, counts, alpha):

@@ -3,9 +3,9 @@
 import pytest
 from mpmath import beta, binomial, exp, log, loggamma, mp, mpf, quad, sqrt
 
-from privurn._kernels.new_values import release_probability
-from privurn._kernels.old_values import log_gamma_step, old_old_divergence
-from privurn.privacy.divergences import delta_unlimited, old_old
+from privurn._kernels.accounting.new_values import release_probability
+from privurn._kernels.accounting.old_values import log_gamma_step, old_old_divergence
+from privurn.privacy.laws.divergences import delta_unlimited, old_old
 
 mp.dps = 50
 

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from urn_laws import dirichlet_multinomial_law, hockey_stick, neighbours, pitman_yor_law
 
-from privurn.privacy.divergences import delta_unlimited, old_old
-from privurn.privacy.urn_accounting import (
+from privurn.privacy.laws.divergences import delta_unlimited, old_old
+from privurn.privacy.laws.urn import (
     UNLIMITED,
     DirichletMultinomialProfile,
     DirichletProcessProfile,

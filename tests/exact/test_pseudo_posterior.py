@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from privurn.certifying import certify
+from privurn.certificates.certify import certify
 from privurn.counts import CountTable
 from privurn.domain import Bins, Grid
 from privurn.errors import DomainError, ModelError, NotCertifiable
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, log_likelihood
 from privurn.mechanisms.grid_choice import accepts, choose_points, exponential_bounds
+from privurn.mechanisms.models import Bernoulli, Beta, Normal, Poisson
 from privurn.mechanisms.pseudo_posterior import STEPS, PseudoPosterior, calibrate_pseudo_posterior
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
 from privurn.mechanisms.registry import mechanism_from_parameters
-from privurn.models import Bernoulli, Beta, Normal, Poisson
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.profile import Guarantee
 

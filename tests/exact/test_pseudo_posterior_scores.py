@@ -12,9 +12,9 @@ from privurn.counts import CountTable
 from privurn.domain import Grid
 from privurn.errors import ModelError, PrivurnError
 from privurn.mechanisms.grid_choice import PointChoice
+from privurn.mechanisms.models import Bernoulli, Beta, Normal, Poisson, model_from_json
 from privurn.mechanisms.numeric_cells import cell_weights
 from privurn.mechanisms.pseudo_posterior import STEPS, PseudoPosterior, censored_terms
-from privurn.models import Bernoulli, Beta, Normal, Poisson, model_from_json
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
 

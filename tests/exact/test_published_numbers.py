@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from privurn.privacy.calibration import alpha_star, largest_records, round_up_to_rational, smallest_alpha
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile
 
 
 @pytest.mark.parametrize(

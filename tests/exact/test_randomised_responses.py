@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privurn.channels.randomised_response import RandomisedResponseChannel
-from privurn.channels.randomised_responses import RandomisedResponsesChannel
 from privurn.domain import Categories, JointDomain
 from privurn.errors import ModelError
+from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
 from privurn.privacy.composition import compose
 from privurn.tables import decode
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import gammaln
 
-from privurn._kernels.posteriors.concentrations import log_shared_prior, new_total
+from privurn._kernels.counts.concentrations import log_shared_prior, new_total
 
 COUNTS = np.array([7, 0, 2, 0, 1])
 ALPHA = 1e-6

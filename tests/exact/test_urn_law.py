@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
 
-from privurn._kernels.integers import WORD, update_below, update_shuffled
-from privurn._kernels.urn import find, guide_table, update_cells, update_tables
+from privurn._kernels.urns.integers import WORD, update_below, update_shuffled
+from privurn._kernels.urns.urn import find, guide_table, update_cells, update_tables
 from privurn.counts import CountTable
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.pitman_yor import PitmanYor

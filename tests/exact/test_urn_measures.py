@@ -10,12 +10,12 @@ import pytest
 from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
 
 from privurn.errors import ModelError
+from privurn.inference.counts.composition import Composition, composition, debiased
+from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.posteriors.composition import Composition, composition, debiased
-from privurn.posteriors.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
 from privurn.privacy.profile import Guarantee
 
 F = Fraction
@@ -317,7 +317,7 @@ def test_one_released_record_has_no_error_estimate():
 @pytest.mark.parametrize(("log_rho", "shape"), list(product([-6.0, -1.0, 0.0, 2.0, 6.0], [0.1, 0.9, 1.0, 1.5, 7.3, 250.0])))
 def test_the_rejection_bound_is_the_largest_weight(log_rho, shape):
     """Exactness of `update_held_counts` rests on it."""
-    from privurn._kernels.posteriors.measures import largest_log_weight, log_weight
+    from privurn._kernels.counts.measures import largest_log_weight, log_weight
 
     rho = float(np.exp(log_rho))
     weights = [log_weight(c, shape, -np.log1p(1.0 / rho)) for c in range(int(3.0 * shape * rho) + 50)]

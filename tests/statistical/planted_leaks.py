@@ -1,6 +1,6 @@
 """Mechanisms that are WRONG ON PURPOSE, each with its honest twin: an audit must convict the first and spare the second.
 
-All are samplers for `privurn.privacy.audit.audit` on dense counts unless they are said to be something else.
+All are samplers for `privurn.privacy.audit.attack.audit` on dense counts unless they are said to be something else.
 """
 
 import math
@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from privurn.channels.gaussian import GaussianChannel
-from privurn.channels.laplace import LaplaceChannel
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import LabelDiscovery
+from privurn.mechanisms.local.gaussian import GaussianChannel
+from privurn.mechanisms.local.laplace import LaplaceChannel
 from privurn.privacy.additive_noise import noisy_integers
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.profile import Guarantee

@@ -32,7 +32,7 @@ from privurn._kernels.mixtures import (
     split_merge,
 )
 from privurn._kernels.mixtures.total_gaussian import TotalGaussianKernel
-from privurn.mixtures.samplers import parts
+from privurn.inference.mixtures.samplers import parts
 
 
 def flipped(values, m=1):

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from planted_leaks import OrderedUrn, ReusedSeed, SecretSizeUrn, halved
 
-from privurn.auditing import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
+from privurn.audits import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
+from privurn.audits.plug_in_multinomial import PlugInMultinomial
 from privurn.counts import CountTable
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Drawn
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.plug_in_multinomial import PlugInMultinomial
-from privurn.privacy.audit import Pair, audit
-from privurn.privacy.audit_bets import PairCounts, log_wealth, pair_stakes
-from privurn.privacy.audit_events import best_events
-from privurn.privacy.audit_findings import AuditResult
-from privurn.privacy.audit_neighbours import neighbouring_tables
-from privurn.privacy.audit_statistics import learned_statistics, standard_statistics, to_batch
+from privurn.privacy.audit.attack import Pair, audit
+from privurn.privacy.audit.bets import PairCounts, log_wealth, pair_stakes
+from privurn.privacy.audit.events import best_events
+from privurn.privacy.audit.findings import AuditResult
+from privurn.privacy.audit.neighbours import neighbouring_tables
+from privurn.privacy.audit.statistics import learned_statistics, standard_statistics, to_batch
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.entropy import SeededEntropy
 
@@ -289,7 +289,7 @@ def test_group_neighbours_differ_in_all_that_one_person_owns():
 @pytest.mark.parametrize("open_labels", [False, True])
 def test_a_certificate_is_audited_against_what_it_promises(tmp_path, open_labels, monkeypatch):
     import privurn
-    from privurn.auditing import lone_labels
+    from privurn.audits import lone_labels
 
     monkeypatch.setattr(lone_labels, "RUNS", 20)  # the default is run in test_audit_attacks.py
 

@@ -17,32 +17,32 @@ from planted_leaks import (
 )
 
 import privurn
-from privurn.auditing import audit_callable, audit_certificate, audit_mechanism, lone_labels
-from privurn.auditing.certificates import certificate_target
-from privurn.auditing.local_channels import local_target
-from privurn.auditing.lone_labels import discovery_attack
-from privurn.auditing.noisy_sums import statistics_target
-from privurn.auditing.raw_records import raw_pairs, read_counts
-from privurn.auditing.target import MOST_SAMPLES
-from privurn.channels.gaussian import GaussianChannel
-from privurn.channels.laplace import LaplaceChannel
-from privurn.channels.local_release import LocalRelease
-from privurn.choosing import plan_records, urn_of
+from privurn.audits import audit_callable, audit_certificate, audit_mechanism, lone_labels
+from privurn.audits.certificates import certificate_target
+from privurn.audits.local_channels import local_target
+from privurn.audits.lone_labels import discovery_attack
+from privurn.audits.noisy_sums import statistics_target
+from privurn.audits.raw_records import raw_pairs, read_counts
+from privurn.audits.target import MOST_SAMPLES
 from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.local.gaussian import GaussianChannel
+from privurn.mechanisms.local.laplace import LaplaceChannel
+from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.file import release_statistics
-from privurn.privacy.audit import Pair, audit
-from privurn.privacy.audit_findings import Claim
-from privurn.privacy.audit_neighbours import neighbouring_tables
+from privurn.privacy.audit.attack import Pair, audit
+from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.neighbours import neighbouring_tables
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
+from privurn.releases.choose import plan_records, urn_of
+from privurn.releases.statistics import release_statistics
 
 QUIET = 1e-9
 NOTHING = {"progress": lambda done, wanted: None}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from privurn.channels import (
+from privurn.mechanisms.local import (
     DiscreteGaussianChannel,
     DiscreteLaplaceChannel,
     GaussianChannel,
@@ -20,11 +20,11 @@ from privurn.channels import (
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
-from privurn.channels import lattice as lattice_module
-from privurn.channels.local_release import LocalRelease
+from privurn.mechanisms.local import lattice as lattice_module
+from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
-from privurn.privatising import privatise
+from privurn.releases.privatise import privatise
 
 FALSE_ALARM = 1e-6
 SIZE = 20_000

@@ -18,13 +18,13 @@ from sampler_checks import same_law_p_value, sequential
 from scipy import stats
 from test_mixture_laws import KERNELS, MIXINGS, N, keep_nothing, prior_state
 
-from privurn import mixtures as mix
-from privurn.channels import NoisyStatisticChannel, SmoothedHistogramChannel
-from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
-from privurn.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, fit_global_mixture
-from privurn.samplers.run import Schedule, run_chains
+from privurn.inference import mixtures as mix
+from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, fit_global_mixture
+from privurn.inference.run import Schedule, run_chains
+from privurn.mechanisms.local import NoisyStatisticChannel, SmoothedHistogramChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 BOUNDS = (-3.0, 4.0)
 TABLES = MarginalsStatistic(sizes=(3, 2), marginals=((0, 1), (1,)))

@@ -11,10 +11,10 @@ import pytest
 from sampler_checks import same_law_p_value, sequential
 
 from privurn.counts import CountTable
+from privurn.inference.counts.latent_counts import LatentCounts, term_for
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.posteriors.latent_counts import LatentCounts, term_for
 
 N, CELLS = 10_000, 12
 PRIOR = np.concatenate([np.full(6, 1.0), np.full(6, 0.4)])

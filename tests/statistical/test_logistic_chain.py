@@ -12,12 +12,12 @@ import pytest
 from numba.extending import register_jitable
 from test_noisy_regression import keeps_the_joint_law
 
-from privurn._kernels.noisy_statistics import logistic
-from privurn._kernels.noisy_statistics.protocol import INTERWEAVING, REQUIRED, TABLE, provide
-from privurn.noisy_statistics.latent_chain import LatentChain
-from privurn.noisy_statistics.logistic_model import LogisticModel, LogisticPrior
-from privurn.noisy_statistics.observed import Observed
-from privurn.samplers.run import Schedule, run_chains
+from privurn._kernels.sums import logistic
+from privurn._kernels.sums.protocol import INTERWEAVING, REQUIRED, TABLE, provide
+from privurn.inference.run import Schedule, run_chains
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
+from privurn.inference.sums.observed import Observed
 
 TWO = LogisticModel(
     lower=(-2.0, -1.0), upper=(1.0, 2.0), prior=LogisticPrior(coefficient_variance=4.0), resolution=20, complement=True

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from privurn import mixtures as mix
-from privurn.channels import GaussianChannel, LaplaceChannel
-from privurn.draws import effective_draws
 from privurn.errors import ModelError
-from privurn.samplers.run import Schedule
+from privurn.inference import mixtures as mix
+from privurn.inference.draws import effective_draws
+from privurn.inference.run import Schedule
+from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 CHANNEL = GaussianChannel.from_rho(bounds=(-10.0, 10.0), rho=8.0)
 MODEL = mix.MixtureModel(

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from privurn._kernels.noisy_statistics import chain, dirichlet, maximisation, protocol
-from privurn._kernels.noisy_statistics.chain import Tuning
+from privurn._kernels.sums import chain, dirichlet, maximisation, protocol
+from privurn._kernels.sums.chain import Tuning
 from privurn.errors import ModelError
-from privurn.noisy_statistics import mcem
-from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.mcem import Maximum, maximise
-from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
-from privurn.noisy_statistics.model import PythonModel
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel
+from privurn.inference.sums import mcem
+from privurn.inference.sums.dirichlet_model import DirichletModel
+from privurn.inference.sums.mcem import Maximum, maximise
+from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
+from privurn.inference.sums.model import PythonModel
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.regression_model import RegressionModel
 
 STEP = maximisation.STEP
 PROPORTION = Observed(values=np.array([5.0]), scales=np.array([1.0]), n=8)

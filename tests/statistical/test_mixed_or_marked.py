@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privurn.noisy_statistics import latent_chain
-from privurn.noisy_statistics.fit import fit
-from privurn.noisy_statistics.latent_chain import LatentChain
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
+from privurn.inference.sums import latent_chain
+from privurn.inference.sums.fit import fit
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
 
 N, SCALE, SUMS = 100, 2.25, (12.4, 6.0)
 MODEL = RegressionModel(lower=(-1.0,), upper=(1.0,), prior=RegressionPrior.from_bounds((-1.0,), (1.0,)), name="normal")
@@ -53,13 +53,13 @@ def wrong(seed, exact):
     return found.mixed and not near
 
 
-@pytest.mark.filterwarnings("ignore::privurn.samplers.run.NotMixed")
+@pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")
 def test_seeds_that_find_the_posterior(exact):
     assert exact == (pytest.approx(0.1297, abs=2e-4), pytest.approx(0.0364, abs=2e-4))
     assert not [seed for seed in (0, 7, 23) if wrong(seed, exact)]
 
 
-@pytest.mark.filterwarnings("ignore::privurn.samplers.run.NotMixed")
+@pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")
 def test_a_chain_that_starts_far_away_is_forgotten_or_marked(exact, monkeypatch):
     """Started at a plain draw of the prior, these seeds have a chain where all records are clamped, for 2,000 sweeps or more.
 
@@ -70,7 +70,7 @@ def test_a_chain_that_starts_far_away_is_forgotten_or_marked(exact, monkeypatch)
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore::privurn.samplers.run.NotMixed")
+@pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")
 @pytest.mark.parametrize("block", range(8))
 def test_four_hundred_seeds(exact, block):
     assert not [seed for seed in range(50 * block, 50 * block + 50) if wrong(seed, exact)]

@@ -14,8 +14,9 @@ import pytest
 from sampler_checks import same_law_p_value, sequential
 from scipy import stats
 
-from privurn import mixtures as mix
-from privurn.channels import (
+from privurn.inference import mixtures as mix
+from privurn.inference.run import Schedule, run_chains
+from privurn.mechanisms.local import (
     DiscreteGaussianChannel,
     DiscreteLaplaceChannel,
     GaussianChannel,
@@ -23,7 +24,6 @@ from privurn.channels import (
     LaplaceChannel,
     RandomisedResponseChannel,
 )
-from privurn.samplers.run import Schedule, run_chains
 
 N = 8
 BOUNDS = (-3.0, 4.0)

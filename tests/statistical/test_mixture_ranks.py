@@ -22,19 +22,19 @@ from reversed_sweeps import backwards, forwards, is_global
 from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequential
 from test_mixture_laws import CHANNELS, KERNELS, MIXINGS, NARROW, N, keep_nothing, prior_state, prior_value, released
 
-from privurn import mixtures as mix
 from privurn._kernels.mixtures import gaussian_pairs, neal5  # noqa: F401 (pairs are registered)
 from privurn._kernels.mixtures.global_channels import total_of
 from privurn._kernels.mixtures.kernels import log_kernel
-from privurn.channels import (
+from privurn.inference import mixtures as mix
+from privurn.inference.mixtures.samplers import parts
+from privurn.mechanisms.local import (
     GaussianChannel,
     LaplaceChannel,
     NoisyStatisticChannel,
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
-from privurn.channels.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
-from privurn.mixtures.samplers import parts
+from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
 sys.path.append(str(Path(__file__).parents[1] / "exact"))  # behind this folder: both have files of the same name
 

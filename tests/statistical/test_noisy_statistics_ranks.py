@@ -13,8 +13,8 @@ from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequenti
 from test_logistic_chain import ONE as LOGISTIC
 from test_noisy_regression import COMPOSITIONS, NORMAL, REGRESSION, drawn
 
-from privurn.noisy_statistics.latent_chain import LatentChain
-from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 
 DRAWS, THIN, WARM_UP = 19, 40, 300
 MODELS = [REGRESSION, NORMAL, COMPOSITIONS, LOGISTIC, BernoulliModel(first=2.0, second=3.0), PoissonModel(upper=12)]

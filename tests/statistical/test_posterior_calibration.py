@@ -13,14 +13,14 @@ import sampler_checks as checks
 
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
+from privurn.inference.counts import Observed, posterior
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.plans import reduce
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.posteriors import Observed, posterior
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.plans import reduce
 
 CELLS, N = 4, 25
 DOMAIN = JointDomain({"x": Grid(0, 1, "1/3")})

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privurn._kernels.posteriors.functionals import update_composed, update_dirichlet
+from privurn._kernels.counts.functionals import update_composed, update_dirichlet
 from privurn.domain import Grid, JointDomain
-from privurn.posteriors.composition import Composition
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.plans import reduce
+from privurn.inference.counts.composition import Composition
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.plans import reduce
 
 ALPHA = 1e-6
 DRAWS = 40_000

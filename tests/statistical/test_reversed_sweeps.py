@@ -17,9 +17,9 @@ import pytest
 from reversed_sweeps import backwards, given_measure
 from scipy import stats
 
-from privurn import mixtures as mix
-from privurn.channels import NoisyStatisticChannel
-from privurn.channels.statistics import HistogramStatistic
+from privurn.inference import mixtures as mix
+from privurn.mechanisms.local import NoisyStatisticChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic
 
 sys.path.append(str(Path(__file__).parents[1] / "exact"))  # behind this folder: both have files of the same name
 

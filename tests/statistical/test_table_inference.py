@@ -9,14 +9,14 @@ from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequenti
 from scipy import stats
 
 from privurn.domain import Categories, JointDomain
+from privurn.inference.run import Schedule
+from privurn.inference.sums.fit import NotMixed
+from privurn.inference.sums.size import SizePrior
+from privurn.inference.sums.table_inference import TableSampler, infer_table
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.fit import NotMixed
-from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.table_inference import TableSampler, infer_table
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
-from privurn.samplers.run import Schedule
 
 FALSE_ALARM = 1e-6
 DOMAIN = JointDomain({"a": Categories(["u", "v"])})

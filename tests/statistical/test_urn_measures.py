@@ -13,10 +13,10 @@ from sampler_checks import random_rank, rank_p_value, sequential
 from scipy import stats
 
 from privurn.counts import CountTable
+from privurn.inference.counts.composition import composition
+from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, positive_counts
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.posteriors.composition import composition
-from privurn.posteriors.urn_measures import MeasurePosterior, measure_posterior, positive_counts
 from privurn.privacy.entropy import SeededEntropy
 
 F = Fraction

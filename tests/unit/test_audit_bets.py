@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from privurn.privacy.audit_bets import (
+from privurn.privacy.audit.bets import (
     PairCounts,
     largest_refuted,
     log_wealth,
@@ -17,10 +17,10 @@ from privurn.privacy.audit_bets import (
     pair_stakes,
     share_stakes,
 )
-from privurn.privacy.audit_bits import lowest_bit
-from privurn.privacy.audit_findings import Claim
-from privurn.privacy.audit_power import SURE, Power, least_leak_in_pairs, least_leak_in_shares
-from privurn.privacy.audit_support import SupportAttack
+from privurn.privacy.audit.bits import lowest_bit
+from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.power import SURE, Power, least_leak_in_pairs, least_leak_in_shares
+from privurn.privacy.audit.support import SupportAttack
 
 
 def pair_laws(trials):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privurn.auditing import audit_callable
+from privurn.audits import audit_callable
 from privurn.errors import FormatError, ModelError
-from privurn.privacy.audit import Pair, audit, each_call
-from privurn.privacy.audit_bets import PairCounts, log_wealth, pair_stakes
-from privurn.privacy.audit_bits import bit_statistics
-from privurn.privacy.audit_events import Classes, Event, best_events
-from privurn.privacy.audit_neighbours import neighbouring_tables
-from privurn.privacy.audit_statistics import Statistic, learned_statistics, standard_statistics, to_batch
+from privurn.privacy.audit.attack import Pair, audit, each_call
+from privurn.privacy.audit.bets import PairCounts, log_wealth, pair_stakes
+from privurn.privacy.audit.bits import bit_statistics
+from privurn.privacy.audit.events import Classes, Event, best_events
+from privurn.privacy.audit.neighbours import neighbouring_tables
+from privurn.privacy.audit.statistics import Statistic, learned_statistics, standard_statistics, to_batch
 
 ENTRIES = st.one_of(st.integers(-3, 3), st.floats(allow_nan=True, allow_infinity=True), st.sampled_from(["a", "b", None]))
 OUTPUTS = st.one_of(ENTRIES, st.lists(ENTRIES, max_size=4), st.tuples(ENTRIES, ENTRIES), st.sets(st.integers(0, 3)))

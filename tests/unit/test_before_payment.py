@@ -11,13 +11,13 @@ import pyarrow.parquet
 import pytest
 
 import privurn
-from privurn.choosing import MOST_RECORDS, Request, choose_mechanism
 from privurn.errors import DomainError, FormatError, LedgerError, ModelError, PrivurnError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.privacy.profile import Guarantee
+from privurn.releases.choose import MOST_RECORDS, Request, choose_mechanism
+from privurn.releases.statistics import release_statistics
 from privurn.tables import count_cells, open_table
 from privurn.tables.csv_lines import BLOCK, LONGEST_LINE
 

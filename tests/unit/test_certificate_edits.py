@@ -16,9 +16,9 @@ import privurn
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.ledger import Ledger
-from privurn.privatising import privatise
+from privurn.releases.privatise import privatise
+from privurn.releases.statistics import release_statistics
 
 EDITS = 30
 """Of each kind of release: some 400 in all."""
@@ -76,7 +76,7 @@ KINDS = {
         f,
         domain={"yes": privurn.Grid(0, 1, 1)},
         mechanism="pseudo-posterior",
-        model=privurn.models.Bernoulli(points=64),
+        model=privurn.mechanisms.models.Bernoulli(points=64),
         delta=0.0,
     ),
     "open urn": lambda f: released(

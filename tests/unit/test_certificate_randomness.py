@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import privurn
+from privurn.certificates.verify import verify
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
-from privurn.privatising import privatise
-from privurn.verification import verify
+from privurn.releases.privatise import privatise
+from privurn.releases.statistics import release_statistics
 
 DATA = np.arange(60.0) % 3
 GRID = privurn.Grid(0, 2, 1)

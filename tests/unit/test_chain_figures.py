@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from privurn.draws import Draws
 from privurn.errors import ModelError
-from privurn.figures.chains import density_picture, interval_picture, together_picture, trace_picture, whole_number_picture
+from privurn.inference.draws import Draws
+from privurn.reports.figures.chains import (
+    density_picture,
+    interval_picture,
+    together_picture,
+    trace_picture,
+    whole_number_picture,
+)
 
 RNG = np.random.default_rng(1)
 DRAWS = Draws(

@@ -10,12 +10,12 @@ from privurn.counts import CountTable
 from privurn.domain import Grid, domain_from_json
 from privurn.errors import DomainError, FormatError, ModelError
 from privurn.mechanisms.exponential import ExponentialHistogram
+from privurn.mechanisms.models import Normal, model_from_json
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.models import Normal, model_from_json
-from privurn.planning import explain, options, plan_default
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.profile import Guarantee
+from privurn.releases.plan import explain, options, plan_default
 
 PAIR = Guarantee(epsilon=1.0, delta=1e-6)
 

@@ -11,18 +11,18 @@ from scipy.stats import norm
 from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
+from privurn.mechanisms.models import Beta, Normal
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
-from privurn.models import Beta, Normal
 from privurn.privacy.profile import Guarantee
+from privurn.reports.comparison import distances
+from privurn.reports.comparison.candidates import ASYMPTOTIC, NO_CERTIFICATE, candidates
+from privurn.reports.comparison.comparison import coarser_grid, compare, compare_counts
+from privurn.reports.comparison.parallel import run_tasks
+from privurn.reports.comparison.pictures import density_overlays, error_boxes
+from privurn.reports.comparison.samples import Sample
+from privurn.reports.comparison.simulation import coarsened, refined, shared_law, simulated_release
+from privurn.reports.comparison.yardsticks import yardstick
 from privurn.tables import count_cells, open_table
-from privurn.utility import distances
-from privurn.utility.candidates import ASYMPTOTIC, NO_CERTIFICATE, candidates
-from privurn.utility.comparison import coarser_grid, compare, compare_counts
-from privurn.utility.parallel import run_tasks
-from privurn.utility.pictures import density_overlays, error_boxes
-from privurn.utility.samples import Sample
-from privurn.utility.simulation import coarsened, refined, shared_law, simulated_release
-from privurn.utility.yardsticks import yardstick
 
 FALSE_ALARM = 1e-6
 GRID = JointDomain({"x": Grid(0, 100, 2)})
@@ -488,7 +488,7 @@ def test_a_script_is_not_run_a_second_time(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np, privurn\n"
-        "from privurn.utility.comparison import compare\n"
+        "from privurn.reports.comparison.comparison import compare\n"
         "open('started', 'a').write('x')\n"
         "compare(np.arange(50.0), domain=privurn.Grid(0, 50, 1), epsilon=1, runs=10, processes=2)\n"
         "print('done')\n"

@@ -429,7 +429,7 @@ def test_releases_read_back_as_they_were(names, file_format, labels, tmp_path_fa
     texts = (*names[:2], *saved.data[names[0]].to_pylist())
     runs = file_format == "csv" and any(re.match(r"'*[=+\-@\t]", text) and text.lstrip("'") != "-5" for text in texts)
     assert any("apostrophe" in remark for remark in saved.remarks) == runs
-    from privurn.posteriors.released import observe
+    from privurn.inference.counts.released import observe
 
     [before], [after] = observe(made), observe(home / "out")
     assert before.counts.tolist() == after.counts.tolist()
@@ -460,7 +460,7 @@ def test_releases_of_truth_values_with_others_are_read_back(tmp_path):
     made = privurn.release(frame, domain=Categories([True, False]), epsilon=4, delta=1e-3, entropy=SeededEntropy(1))
     assert set(made.data["x"].to_pylist()) <= {"true", "false", "other"}
     made.save(tmp_path / "out")
-    from privurn.reporting.released import read_release
+    from privurn.reports.html.released import read_release
 
     cells = read_release(tmp_path / "out", made.save(tmp_path / "again").certificate)
     assert cells.weights[cells.cells == 0].sum() == made.data["x"].to_pylist().count("true")

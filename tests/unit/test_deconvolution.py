@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from privurn.channels import GaussianChannel, LaplaceChannel, RandomisedResponseChannel
 from privurn.errors import DomainError, ModelError
-from privurn.mixtures.deconvolution import MU2, deconvolve, plug_in_bandwidth
+from privurn.inference.mixtures.deconvolution import MU2, deconvolve, plug_in_bandwidth
+from privurn.mechanisms.local import GaussianChannel, LaplaceChannel, RandomisedResponseChannel
 
 BOUNDS = (-10, 10)
 GRID = np.linspace(-10, 10, 401)

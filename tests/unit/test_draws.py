@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privurn.draws import Draws, effective_draws, potential_scale_reduction
 from privurn.errors import FormatError, ModelError
+from privurn.inference.draws import Draws, effective_draws, potential_scale_reduction
 
 
 def autoregression(rng, *, chains, draws, rho, shift=0.0):

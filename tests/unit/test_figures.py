@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privurn import figures
 from privurn.errors import FormatError, ModelError
-from privurn.planning import plan_default, plan_urn
-from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, alpha_star_add_remove
 from privurn.privacy.calibration import alpha_star, largest_records
-from privurn.privacy.instance import instance_delta, instance_delta_public_domain
-from privurn.privacy.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
-from privurn.privacy.noise_accounting import GaussianProfile
+from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
+from privurn.privacy.instance.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
+from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, alpha_star_add_remove
+from privurn.privacy.laws.noise import GaussianProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.trade_off import trade_off
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
+from privurn.releases.plan import plan_default, plan_urn
+from privurn.reports import figures
 
 CELLS = DirichletMultinomialProfile(n=5000, cells=20, alpha=12.0, records=3000)
 FEW = DirichletMultinomialProfile(n=50, cells=5, alpha=2.0, records=3)
@@ -262,9 +262,9 @@ def test_odd_names_reach_the_legend(tmp_path):
 
 def test_no_global_state_and_no_early_import():
     code = (
-        "import sys, privurn.figures as f\n"
+        "import sys, privurn.reports.figures as f\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "from privurn.privacy.urn_accounting import DirichletProcessProfile as P\n"
+        "from privurn.privacy.laws.urn import DirichletProcessProfile as P\n"
         "f.profile_curves(P(n=10, records=1, strength=1))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 
 import privurn
-from privurn.choosing import Request, choose_mechanism
+from privurn.certificates.spending import spending
 from privurn.errors import BudgetExceeded, CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.mechanism import Drawn
-from privurn.planning import options
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.privacy.profile import Guarantee
-from privurn.spending import spending
+from privurn.releases.choose import Request, choose_mechanism
+from privurn.releases.plan import options
 from privurn.tables import decode
 
 RNG = np.random.default_rng(8)

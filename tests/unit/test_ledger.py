@@ -120,7 +120,7 @@ def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
 def test_both_figures_of_what_was_spent(tmp_path):
     import numpy as np
 
-    from privurn.spending import spending
+    from privurn.certificates.spending import spending
 
     ledger = Ledger.create(tmp_path / "l", epsilon=10.0, delta=1e-3)
     assert spending(ledger).tight_epsilon is None

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 import privurn
+from privurn.certificates.statistics import read_statistics
+from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError, ModelError
+from privurn.inference.counts.composition import urn_prior
+from privurn.inference.counts.released import observe
+from privurn.inference.counts.urn_measures import measure_posterior
+from privurn.inference.mixtures.reading import read_privatised
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.mixtures.reading import read_privatised
-from privurn.noisy_statistics.file import read_statistics, release_statistics
-from privurn.posteriors.composition import urn_prior
-from privurn.posteriors.released import observe
-from privurn.posteriors.urn_measures import measure_posterior
 from privurn.privacy.certificate import Certificate
-from privurn.reporting.page import report
-from privurn.verification import verify
+from privurn.releases.statistics import release_statistics
+from privurn.reports.html.page import report
 
 SOURCE = Path(privurn.__file__).parent
 

@@ -9,8 +9,14 @@ import pytest
 from scipy import stats
 
 import privurn
-from privurn import mixtures as mix
-from privurn.channels import (
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.inference import mixtures as mix
+from privurn.inference.draws import Draws
+from privurn.inference.mixtures import results
+from privurn.inference.mixtures.global_samplers import GlobalMixtureModel
+from privurn.inference.mixtures.reading import default_model, read_privatised
+from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
+from privurn.mechanisms.local import (
     DiscreteLaplaceChannel,
     GaussianChannel,
     HaarWaveletChannel,
@@ -19,15 +25,9 @@ from privurn.channels import (
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
-from privurn.channels.statistics import HistogramStatistic
-from privurn.draws import Draws
-from privurn.errors import CertificateError, DomainError, FormatError, ModelError
-from privurn.mixtures import results
-from privurn.mixtures.global_samplers import GlobalMixtureModel
-from privurn.mixtures.reading import default_model, read_privatised
-from privurn.mixtures.total_gaussian import TotalGaussianKernel
+from privurn.mechanisms.local.statistics import HistogramStatistic
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 ALPHA = 1e-6
 SIGMAS = 6.0

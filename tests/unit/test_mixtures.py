@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privurn import mixtures as mix
 from privurn._kernels.mixtures import channels as records
 from privurn._kernels.mixtures import dispatch, kernels
 from privurn._kernels.mixtures.channels import log_density
@@ -19,14 +18,15 @@ from privurn._kernels.mixtures.gaussian_pairs import clamped_normal_laplace
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.neal5 import log_mean_density, run_neal5
 from privurn._kernels.mixtures.normal import log_interval, log_phi, truncated_normal
-from privurn.channels import HaarWaveletChannel, LaplaceChannel, NoisyStatisticChannel, RandomisedResponseChannel
-from privurn.channels.statistics import HistogramStatistic
-from privurn.draws import Draws, NotMixed
 from privurn.errors import DomainError, FormatError, ModelError
-from privurn.samplers import run as running
-from privurn.samplers.run import Schedule, run_chains
+from privurn.inference import mixtures as mix
+from privurn.inference import run as running
+from privurn.inference.draws import Draws, NotMixed
+from privurn.inference.run import Schedule, run_chains
+from privurn.mechanisms.local import HaarWaveletChannel, LaplaceChannel, NoisyStatisticChannel, RandomisedResponseChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 ALPHA = 1e-6
 KERNEL = GaussianKernel(0.0, 0.1, 3.0, 3.0)
@@ -361,7 +361,7 @@ def test_auto_says_what_it_took_and_why():
         assert found.draws.attributes["chosen_because"] != "it was asked for"
 
 
-@pytest.mark.filterwarnings("error::privurn.draws.NotMixed")
+@pytest.mark.filterwarnings("error::privurn.inference.draws.NotMixed")
 def test_chains_that_have_not_mixed_in_mean_and_median_are_warned_of():
     given = {"model": MODEL, "sampler": "neal5", "chains": 2, "seed": 5}
     with pytest.warns(NotMixed, match=r"NOT mixed after 20 draws each: mean\[within bounds\] has not mixed"):

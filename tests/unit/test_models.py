@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from privurn.domain import Bins, Categories, Grid
 from privurn.errors import DomainError, FormatError, ModelError
+from privurn.mechanisms.models import Bernoulli, Beta, Normal, Poisson, model_from_json
+from privurn.mechanisms.models.model import PRIOR_TOTAL
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
-from privurn.models import Bernoulli, Beta, Normal, Poisson, model_from_json
-from privurn.models.model import PRIOR_TOTAL
 
 MODELS = [
     Beta(points=(7, 5)),

@@ -10,31 +10,31 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privurn._kernels.noisy_statistics import chain, protocol, sweeps
+from privurn._kernels.sums import chain, protocol, sweeps
 from privurn.domain import Categories
 from privurn.errors import FormatError, ModelError
+from privurn.inference import run as running
+from privurn.inference.run import Schedule, run_chains
+from privurn.inference.sums import fit as fitting
+from privurn.inference.sums import table_inference
+from privurn.inference.sums.dirichlet_model import DirichletModel
+from privurn.inference.sums.fit import NotMixed, fit, fit_dirichlet, fit_logistic, fit_mean, fit_regression
+from privurn.inference.sums.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
+from privurn.inference.sums.mcem import maximise
+from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
+from privurn.inference.sums.model import PythonModel
+from privurn.inference.sums.observed import Observed
+from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
+from privurn.inference.sums.size import SizePrior
+from privurn.inference.sums.table_inference import infer_table
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics import fit as fitting
-from privurn.noisy_statistics import table_inference
-from privurn.noisy_statistics.dirichlet_model import DirichletModel
-from privurn.noisy_statistics.file import release_statistics
-from privurn.noisy_statistics.fit import NotMixed, fit, fit_dirichlet, fit_logistic, fit_mean, fit_regression
-from privurn.noisy_statistics.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
-from privurn.noisy_statistics.mcem import maximise
-from privurn.noisy_statistics.mean_models import BernoulliModel, PoissonModel
-from privurn.noisy_statistics.model import PythonModel
-from privurn.noisy_statistics.observed import Observed
-from privurn.noisy_statistics.regression_model import RegressionModel, RegressionPrior
-from privurn.noisy_statistics.size import SizePrior
-from privurn.noisy_statistics.table_inference import infer_table
 from privurn.privacy.entropy import SeededEntropy
-from privurn.samplers import run as running
-from privurn.samplers.run import Schedule, run_chains
+from privurn.releases.statistics import release_statistics
 
 REGRESSION = RegressionModel(lower=(-2.0, -1.0, -3.0), upper=(1.0, 2.0, 3.0), resolution=20, complement=True)
 MODELS = [

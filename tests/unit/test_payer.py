@@ -8,10 +8,10 @@ import privurn
 from privurn.errors import BudgetExceeded, FormatError, LedgerError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.ledger import Ledger
 from privurn.privacy.payer import ledgers_beside
-from privurn.privatising import privatise
+from privurn.releases.privatise import privatise
+from privurn.releases.statistics import release_statistics
 
 SPELLINGS = ["d.csv", "./in/../d.csv", "d.cs[v]", "d*.csv", "?.csv", "link.csv", "second.csv", "l*.csv", "folder/d.csv"]
 

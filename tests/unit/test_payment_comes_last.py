@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privurn
+from privurn.certificates.verify import check_certificate
 from privurn.counts import CountTable
 from privurn.errors import DomainError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
-from privurn.verification import check_certificate
 
 DIGITS = "1.23456789012345678901234567891"
 SHARE = "0.12345678901234567890123456789123456789"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, PrivurnError
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.plans import linear_weights, reduce
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.plans import linear_weights, reduce
 
 GRID = JointDomain({"pay": Grid(0, 10, "0.5", nulls="cell", outside="other")})
 PEOPLE = JointDomain({"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m"], outside="null")})

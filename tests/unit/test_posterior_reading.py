@@ -11,9 +11,9 @@ import pytest
 import privurn
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.inference.counts import Observed, posterior
+from privurn.inference.counts.released import observe
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.posteriors import Observed, posterior
-from privurn.posteriors.released import observe
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 

@@ -12,11 +12,11 @@ import pytest
 from privurn import OpenLabels, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
+from privurn.inference.counts import Observed, posterior
+from privurn.inference.counts.composition import debiased
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.posteriors import Observed, posterior
-from privurn.posteriors.composition import debiased
 from privurn.privacy.entropy import SeededEntropy
 
 DOMAIN = JointDomain({"x": Grid(0, 1, "0.1")})
@@ -70,7 +70,7 @@ def test_the_closed_form_is_independent_and_switches(closed):
 
 
 def test_long_runs_do_not_depend_on_their_pieces(closed, monkeypatch):
-    monkeypatch.setattr("privurn.posteriors.sampling.AT_ONCE", 11 * 7)
+    monkeypatch.setattr("privurn.inference.counts.sampling.AT_ONCE", 11 * 7)
     again = posterior(RELEASE, functionals=FIVE, prior="mechanism", **QUICK)
     assert np.array_equal(again.draws["variance"], closed.draws["variance"])
 
@@ -257,7 +257,7 @@ def test_files(flat, tmp_path):
 
 
 def test_pictures(flat, closed, tmp_path):
-    from privurn.figures import save
+    from privurn.reports.figures import save
 
     for i, (found, options) in enumerate(
         [

@@ -17,8 +17,10 @@ import pytest
 from scipy.stats import binomtest
 
 import privurn
-from privurn.certifying import rebuild
-from privurn.channels import (
+from privurn.certificates.certify import rebuild
+from privurn.certificates.verify import verify
+from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
+from privurn.mechanisms.local import (
     GaussianChannel,
     HaarWaveletChannel,
     LaplaceChannel,
@@ -26,14 +28,12 @@ from privurn.channels import (
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
-from privurn.channels.from_certificate import channel_of
-from privurn.channels.local_release import LocalRelease
-from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
+from privurn.mechanisms.local.from_certificate import channel_of
+from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
-from privurn.privatising import privatise
-from privurn.verification import verify
+from privurn.releases.privatise import privatise
 
 DATA = np.random.default_rng(0).normal(50, 15, 300)
 SECRET = 86753.09

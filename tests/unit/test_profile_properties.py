@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from privurn.errors import CalibrationError, ModelError
 from privurn.privacy.calibration import alpha_star, smallest_alpha
+from privurn.privacy.laws.urn import UNLIMITED, DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import GroupProfile, Guarantee, PointProfile
-from privurn.privacy.urn_accounting import UNLIMITED, DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 alphas = st.floats(0.05, 200.0)
 epsilons = st.floats(0.01, 5.0)
@@ -103,7 +103,7 @@ def test_group_privacy_covers_the_enumerated_two_record_change():
     """Two records replaced: the group bound holds against the exact divergence of the urn."""
     from fractions import Fraction
 
-    from privurn.privacy.urn_accounting import DirichletMultinomialProfile as Profile
+    from privurn.privacy.laws.urn import DirichletMultinomialProfile as Profile
 
     def law(counts, m=2):
         out = {}

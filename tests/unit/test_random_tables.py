@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privurn
+from privurn.certificates.verify import check_certificate
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -15,9 +16,8 @@ from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
-from privurn.privacy.instance import instance_delta, instance_delta_public_domain
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, PitmanYorProfile
-from privurn.verification import check_certificate
+from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, PitmanYorProfile
 
 CELLS = 12
 tables = st.dictionaries(st.integers(0, CELLS - 1), st.integers(1, 40), min_size=1, max_size=CELLS).map(

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from privurn.errors import ModelError
+from privurn.inference.sums.comparators import bootstrap_regression, noisy_moments, plug_in_regression, repaired
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.noisy_statistics.comparators import bootstrap_regression, noisy_moments, plug_in_regression, repaired
 from privurn.privacy.entropy import SeededEntropy
 
 FALSE_ALARM = 1e-6

@@ -134,7 +134,7 @@ def test_the_default_number_of_records_makes_most_of_the_data():
     fine = privurn.release(PAY, domain=privurn.Grid(0, 80_000, 80), column="pay", epsilon=1, delta=1e-6)
     assert fine.certificate["records"] != 8000
     assert any("cells" in remark for remark in fine.remarks)
-    from privurn.planning import plan_urn
+    from privurn.releases.plan import plan_urn
 
     guarantee = privurn.Guarantee(epsilon=1, delta=1e-6)
     cells = fine.certificate["mechanism"]["parameters"]["cells"]
@@ -241,7 +241,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privurn.storage.file_hash", interrupted)
+    monkeypatch.setattr("privurn.certificates.folder.file_hash", interrupted)
     with pytest.raises(KeyboardInterrupt):
         out.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -17,8 +17,8 @@ import privurn
 from privurn.errors import CertificateError, DomainError, FormatError
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.trade_off import power_bound
-from privurn.reporting import page, report
-from privurn.reporting.markup import Markup, percent_up, small, tag
+from privurn.reports.html import page, report
+from privurn.reports.html.markup import Markup, percent_up, small, tag
 
 RNG = np.random.default_rng(11)
 PAY = pd.DataFrame({"pay": RNG.gamma(4, 9000, 4000), "town": RNG.choice(["a", "b", "c"], 4000, p=[0.6, 0.3, 0.1])})

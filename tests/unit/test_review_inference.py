@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import privurn
-from privurn.channels import LaplaceChannel, RandomisedResponseChannel
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.mechanisms.local import LaplaceChannel, RandomisedResponseChannel
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
-from privurn.privacy.noise_accounting import ratio_up
+from privurn.privacy.laws.noise import ratio_up
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ def test_records_do_not_spill_beside_the_callers_work(tmp_path):
 def test_a_statistics_file_with_a_further_field_is_refused(tmp_path):
     import json
 
-    from privurn.noisy_statistics import Budget, PoissonStatistic, read_statistics, release_statistics
+    from privurn import release_statistics
+    from privurn.inference.sums import Budget, PoissonStatistic, read_statistics
 
     path = tmp_path / "stats.json"
     mechanism = PoissonStatistic.calibrated(column="visits", upper=9, budget=Budget(epsilon=1, epsilon_n=0.5))

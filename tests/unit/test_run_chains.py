@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privurn.errors import FormatError, ModelError
-from privurn.samplers import run as running
-from privurn.samplers.run import TAILS, Schedule, run_chains, run_until_mixed
+from privurn.inference import run as running
+from privurn.inference.run import TAILS, Schedule, run_chains, run_until_mixed
 
 
 class Walk:

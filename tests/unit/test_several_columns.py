@@ -9,21 +9,21 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privurn.channels.from_certificate import channel_of
-from privurn.channels.randomised_response import RandomisedResponseChannel
-from privurn.channels.randomised_responses import RandomisedResponsesChannel
+from privurn.certificates.verify import verify
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
-from privurn.mixtures.kernels import CategoricalKernel
-from privurn.mixtures.posterior import fit_mixture
-from privurn.mixtures.reading import default_model, read_privatised
-from privurn.mixtures.results import population, predict
+from privurn.inference.mixtures.kernels import CategoricalKernel
+from privurn.inference.mixtures.posterior import fit_mixture
+from privurn.inference.mixtures.reading import default_model, read_privatised
+from privurn.inference.mixtures.results import population, predict
+from privurn.mechanisms.local.from_certificate import channel_of
+from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
-from privurn.privatising import privatise
-from privurn.verification import verify
+from privurn.releases.privatise import privatise
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.draws.NotMixed")  # short chains on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
 
 N = 400
 GROUP = np.random.default_rng(0).integers(2, size=N)

@@ -5,7 +5,7 @@ import pytest
 
 import privurn
 from privurn.errors import CalibrationError, DomainError, ModelError
-from privurn.models import Beta, Normal
+from privurn.mechanisms.models import Beta, Normal
 
 SHARES = np.random.default_rng(2).beta(0.5, 3, size=1500)
 UNIT = privurn.Grid(0, 1, "0.02")

@@ -108,8 +108,8 @@ def test_a_release_of_formulas(tmp_path):
     assert {line.strip('"') for line in lines} <= {"'+col", "'=cmd|' /C calc'!A0", "'@x", "''@x", "-5", "other"}
     reasons = privurn.verify(tmp_path / "out").reasons
     assert [each for each in reasons if "seeded" not in each] == []
-    from privurn.posteriors.released import observe
-    from privurn.reporting.released import read_release
+    from privurn.inference.counts.released import observe
+    from privurn.reports.html.released import read_release
 
     [observed] = observe(tmp_path / "out")
     released = made.data["+col"].to_pylist()
@@ -123,8 +123,8 @@ def test_a_release_of_formulas(tmp_path):
 def test_discovered_labels_and_privatised_ones_are_read_back(tmp_path):
     data = pa.table({"town": ["=a"] * 200 + ["b"] * 200})
     made = privurn.release(data, domain=privurn.OpenLabels(), column="town", epsilon=8, delta=1e-3).save(tmp_path / "open")
-    from privurn.mixtures.reading import read_privatised
-    from privurn.posteriors.released import observe
+    from privurn.inference.counts.released import observe
+    from privurn.inference.mixtures.reading import read_privatised
 
     [observed] = observe(tmp_path / "open")
     assert observed.counts.sum() == len(made.data)

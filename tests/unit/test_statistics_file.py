@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from privurn.certificates.statistics import read_statistics
+from privurn.certificates.verify import verify
 from privurn.domain import Bins, Categories, Grid
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
+from privurn.inference.sums.size import SizePrior
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.noise_law import NoiseLaw
@@ -18,11 +21,9 @@ from privurn.mechanisms.sums.regression_statistic import NormalStatistic, Regres
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.noisy_statistics.file import read_statistics, release_statistics
-from privurn.noisy_statistics.size import SizePrior
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
-from privurn.verification import verify
+from privurn.releases.statistics import release_statistics
 
 SECRET = 8675309.25
 BUDGET = Budget(epsilon=1.0, epsilon_n=0.1)

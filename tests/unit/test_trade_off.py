@@ -12,10 +12,10 @@ from scipy.special import ndtr, ndtri
 
 from privurn.errors import ModelError
 from privurn.privacy.composition import compose
-from privurn.privacy.noise_accounting import DiscreteGaussianProfile, GaussianProfile, LaplaceProfile, RandomisedResponseProfile
+from privurn.privacy.laws.noise import DiscreteGaussianProfile, GaussianProfile, LaplaceProfile, RandomisedResponseProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.trade_off import power_bound, trade_off
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 RATES = np.concatenate(([0.0, 1e-9, 1e-4], np.linspace(0.01, 1.0, 34)))
 

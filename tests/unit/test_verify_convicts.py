@@ -18,9 +18,9 @@ from privurn.errors import CertificateError, NotCertifiable, PrivurnError
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.noisy_statistics.file import release_statistics
 from privurn.privacy.certificate import Certificate
-from privurn.privatising import privatise
+from privurn.releases.privatise import privatise
+from privurn.releases.statistics import release_statistics
 
 PEOPLE = pd.DataFrame({"town": ["a", "b", "a", "c"] * 30, "age": np.arange(120) % 7, "pay": np.linspace(0, 9, 120)})
 TOWN = privurn.Categories(["a", "b", "c"])
@@ -180,7 +180,7 @@ def test_impossible_parameters_are_refused_at_once(folder, what):
     started = time.process_time()
     reasons = resealed(folder, lambda d: d.update(mechanism={"name": name, "parameters": parameters}))
     assert "parameters" in reasons or "recomputed" in reasons
-    from privurn.certifying import rebuild
+    from privurn.certificates.certify import rebuild
 
     if what != "noise":  # whose scale is seen when its guarantee is computed
         with pytest.raises(CertificateError):

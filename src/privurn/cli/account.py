@@ -46,7 +46,7 @@ def dirichlet_process(
     json: Json = False,
 ) -> None:
     """Urn of a Dirichlet process, non-atomic base measure."""
-    from privurn.privacy.urn_accounting import DirichletProcessProfile
+    from privurn.privacy.laws.urn import DirichletProcessProfile
 
     given: dict[str, Any] = {"n": whole_number(n), "strength": strength}
     _only(solve, "records")
@@ -67,7 +67,7 @@ def pitman_yor(
     json: Json = False,
 ) -> None:
     """Urn of a Pitman-Yor process, non-atomic base measure; discount 0 is the Dirichlet process."""
-    from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorProfile
+    from privurn.privacy.laws.urn import DirichletProcessProfile, PitmanYorProfile
 
     given: dict[str, Any] = {"n": whole_number(n), "strength": strength, "discount": discount}
     _only(solve, "records")
@@ -93,9 +93,9 @@ def dirichlet_multinomial(
     json: Json = False,
 ) -> None:
     """Urn on a public domain."""
-    from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
     from privurn.privacy.calibration import smallest_alpha
-    from privurn.privacy.urn_accounting import DirichletMultinomialProfile
+    from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
+    from privurn.privacy.laws.urn import DirichletMultinomialProfile
 
     secret = parse_neighbouring(neighbouring) == "add-remove"
     if secret != (n is None):
@@ -167,8 +167,8 @@ def _answer(
 
 
 def _most_records(profile: "PrivacyProfile", both: dict[str, float]) -> Any:
-    from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, largest_records_add_remove
     from privurn.privacy.calibration import largest_records
+    from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, largest_records_add_remove
 
     if isinstance(profile, AddRemoveDirichletMultinomialProfile):
         return largest_records_add_remove(cells=profile.cells, alpha=profile.alpha, **both)

@@ -13,7 +13,7 @@ from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
     from privurn.privacy.confidential import ConfidentialNumber
-    from privurn.privacy.instance import InstanceReport
+    from privurn.privacy.instance.cost import InstanceReport
 
 EXAMPLES = """Examples:
 
@@ -138,7 +138,7 @@ def _public_domain(
 
 
 def _report(table: list[int], given: dict[str, Any], epsilon: float, *, comparisons: bool) -> "InstanceReport":
-    from privurn.privacy.instance import instance_delta, instance_delta_public_domain
+    from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
 
     if "alpha" in given:
         return instance_delta_public_domain(table, epsilon=epsilon, **given)
@@ -146,7 +146,7 @@ def _report(table: list[int], given: dict[str, Any], epsilon: float, *, comparis
 
 
 def _solved(table: list[int], given: dict[str, Any], delta: float) -> "ConfidentialNumber":
-    from privurn.privacy.instance import instance_epsilon, instance_epsilon_public_domain
+    from privurn.privacy.instance.cost import instance_epsilon, instance_epsilon_public_domain
 
     if "alpha" in given:
         return instance_epsilon_public_domain(table, delta=delta, **given)

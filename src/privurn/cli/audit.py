@@ -17,7 +17,7 @@ from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
     from privurn.mechanisms.mechanism import Mechanism
-    from privurn.privacy.audit_findings import AuditResult
+    from privurn.privacy.audit.findings import AuditResult
 
 EXAMPLES = """Examples:
 
@@ -77,7 +77,7 @@ def audit(
     No data are read. Exit code 0 when nothing is proved against the claim, 1 when the claim is refuted. An audit convicts; it
     never acquits.
     """
-    from privurn.auditing import audit_callable, audit_certificate, audit_mechanism
+    from privurn.audits import audit_callable, audit_certificate, audit_mechanism
 
     if (mechanism is not None) + (certificate is not None) + (function is not None) != 1:
         raise FormatError(

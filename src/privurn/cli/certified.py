@@ -53,10 +53,10 @@ def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
 
 
 def _certified_release(path: Path) -> CertifiedRelease:
-    from privurn.certifying import certified_profile, rebuild
+    from privurn.certificates.certify import certified_profile, rebuild
+    from privurn.certificates.verify import check_certificate
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee
-    from privurn.verification import check_certificate
 
     certificate = Certificate.read(path)
     reasons = check_certificate(certificate)

@@ -14,7 +14,7 @@ from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainF
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
-    from privurn.utility.results import Comparison, Result
+    from privurn.reports.comparison.results import Comparison, Result
 
 EXAMPLES = """Examples:
 
@@ -73,7 +73,7 @@ def compare(
 
     Nothing is released and no budget is spent; the table, the words and the pictures are for the custodian only.
     """
-    from privurn.utility.comparison import compare as make_comparison
+    from privurn.reports.comparison.comparison import compare as make_comparison
 
     declared = parse_domain(
         columns=column or [],
@@ -133,8 +133,8 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 def _draw(found: "Comparison", prefix: str) -> list[str]:
     """The errors, and the curves of each column."""
-    from privurn.figures import save
-    from privurn.utility.pictures import density_overlays, error_boxes
+    from privurn.reports.comparison.pictures import density_overlays, error_boxes
+    from privurn.reports.figures import save
 
     paths = [str(save(error_boxes(found), f"{prefix}-confidential-errors.png"))]
     for axis in found.axes:
@@ -144,7 +144,7 @@ def _draw(found: "Comparison", prefix: str) -> list[str]:
 
 
 def _report(found: "Comparison") -> None:
-    from privurn.utility.candidates import NO_CERTIFICATE
+    from privurn.reports.comparison.candidates import NO_CERTIFICATE
 
     guarantee = found.guarantee
     title = (

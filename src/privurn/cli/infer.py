@@ -30,9 +30,9 @@ from privurn.cli.release import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
-    from privurn.draws import Summary
-    from privurn.posteriors import Posterior
-    from privurn.posteriors.plans import WithinBins
+    from privurn.inference.counts import Posterior
+    from privurn.inference.counts.plans import WithinBins
+    from privurn.inference.draws import Summary
 
 EXAMPLES = """Examples:
 
@@ -101,7 +101,7 @@ def release(
     The certificate and the file are verified first. With the flat prior the confidential counts are latent and a Markov chain
     is run; with the mechanism's own prior the draws are independent.
     """
-    from privurn.posteriors import posterior
+    from privurn.inference.counts import posterior
 
     check_common(level, output)
     if kind not in ("density", "cdf", "intervals"):
@@ -157,7 +157,7 @@ def _patient_bar(*, quiet: bool) -> Iterator[Callable[[int, int, Mapping[str, fl
     """A progress bar that only appears where the work takes longer than a moment."""
     from contextlib import ExitStack
 
-    from privurn.posteriors.sampling import silent
+    from privurn.inference.counts.sampling import silent
 
     if quiet or not sys.stderr.isatty():
         yield silent
@@ -179,7 +179,7 @@ def _write(
     found: "Posterior", *, plot: str | None, kind: str, level: float, naive: bool, output: Path | None
 ) -> dict[str, str]:
     """The picture is drawn in full before the first file is touched."""
-    from privurn.figures import save
+    from privurn.reports.figures import save
 
     figure = None if plot is None else found.plot(kind=kind, level=level, naive=naive)  # type: ignore[arg-type]
     written = {}

@@ -25,12 +25,12 @@ from privurn.errors import FormatError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.draws import Draws, Summary
+    from privurn.inference.draws import Draws, Summary
+    from privurn.inference.sums.logistic_model import LogisticPrior
+    from privurn.inference.sums.mcem import Maximum
+    from privurn.inference.sums.regression_model import RegressionPrior
+    from privurn.inference.sums.size import SizePrior
     from privurn.mechanisms.sums.statistic import NoisyStatistics
-    from privurn.noisy_statistics.logistic_model import LogisticPrior
-    from privurn.noisy_statistics.mcem import Maximum
-    from privurn.noisy_statistics.regression_model import RegressionPrior
-    from privurn.noisy_statistics.size import SizePrior
 
 COMMANDS = {
     "regression": "regression",
@@ -130,7 +130,7 @@ def checked(
 
 def read(file: Path, command: str) -> "NoisyStatistics":
     """The statistics of a file that is as it was released, and belongs to the command."""
-    from privurn.noisy_statistics.file import read_statistics
+    from privurn.certificates.statistics import read_statistics
 
     released = read_statistics(file)
     if released.certificate["private"] is not True:
@@ -173,14 +173,14 @@ def _number(each: str, text: str) -> float:
 
 def prior_of_regression(statistics: "NoisyStatistics", given: list[str] | None) -> "RegressionPrior":
     """The one that follows the bounds, or the unit one, with single numbers changed."""
-    from privurn.noisy_statistics.regression_model import RegressionModel
+    from privurn.inference.sums.regression_model import RegressionModel
 
     return _changed(RegressionModel.from_statistics(statistics).prior, given)
 
 
 def prior_of_logistic(statistics: "NoisyStatistics", given: list[str] | None) -> "LogisticPrior":
     """The same for logistic regression."""
-    from privurn.noisy_statistics.logistic_model import LogisticModel
+    from privurn.inference.sums.logistic_model import LogisticModel
 
     return _changed(LogisticModel.from_statistics(statistics).prior, given)
 
@@ -203,7 +203,7 @@ def _changed(prior: P, given: list[str] | None) -> P:
 
 def prior_of_size(text: str | None, statistics: "NoisyStatistics") -> "SizePrior | None":
     """A prior of n, where one was typed and n is secret."""
-    from privurn.noisy_statistics.size import SizePrior
+    from privurn.inference.sums.size import SizePrior
 
     if text is None:
         return None
@@ -245,7 +245,7 @@ def finish(answer: Answer, asked: Asked) -> None:
 
 
 def _picture(kind: str, answer: Answer, summaries: "Sequence[Summary]") -> "Figure":
-    from privurn.figures.chains import interval_picture, trace_picture, whole_number_picture
+    from privurn.reports.figures.chains import interval_picture, trace_picture, whole_number_picture
 
     if kind == "traces":
         return trace_picture(answer.draws, answer.names)

@@ -24,8 +24,8 @@ from privurn.errors import FormatError
 from privurn.output_files import check_file, check_new_file
 
 if TYPE_CHECKING:
-    from privurn.mixtures.mixings import Mixing
-    from privurn.mixtures.reading import Privatised
+    from privurn.inference.mixtures.mixings import Mixing
+    from privurn.inference.mixtures.reading import Privatised
 
 EXAMPLES = """Examples:
 
@@ -101,8 +101,8 @@ def mixture(
     The certificate is verified, and the channel read from it. The base measure follows the public bounds alone. The
     total-gaussian kernel is the conjugate one for the Gaussian channel (another prior), which neal2 and neal3 need.
     """
-    from privurn.mixtures.reading import default_model, read_privatised
-    from privurn.mixtures.results import informativeness, population, with_population
+    from privurn.inference.mixtures.reading import default_model, read_privatised
+    from privurn.inference.mixtures.results import informativeness, population, with_population
 
     check_common(level, output)
     if checkpoint is not None:
@@ -162,7 +162,7 @@ def _synthetic(typed: tuple[str, Path] | None) -> tuple[int, Path] | None:
 
 
 def _mixing(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":
-    from privurn.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+    from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
 
     if name not in MIXINGS:
         raise FormatError(f"the mixing {name!r} is not known.", hint=", ".join(MIXINGS))
@@ -196,8 +196,8 @@ def _needs_labels(asked: Asked) -> bool:
 
 def _check_against(given: "Privatised", model: Any, asked: Asked) -> None:
     """What can be refused before the chains are run."""
-    from privurn.channels import GaussianChannel, GlobalChannel, LaplaceChannel
-    from privurn.mixtures.results import MOST_CELLS
+    from privurn.inference.mixtures.results import MOST_CELLS
+    from privurn.mechanisms.local import GaussianChannel, GlobalChannel, LaplaceChannel
 
     if _needs_labels(asked):
         if isinstance(given.channel, GlobalChannel):
@@ -220,10 +220,10 @@ def _check_against(given: "Privatised", model: Any, asked: Asked) -> None:
 
 
 def _fit(given: "Privatised", model: Any, sampler: str, asked: Asked, checkpoint: Path | None, progress: Any) -> Any:
-    from privurn.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
-    from privurn.mixtures.posterior import fit_mixture
-    from privurn.mixtures.samplers import Keep
-    from privurn.samplers.run import Schedule
+    from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
+    from privurn.inference.mixtures.posterior import fit_mixture
+    from privurn.inference.mixtures.samplers import Keep
+    from privurn.inference.run import Schedule
 
     schedule = Schedule(chains=asked.chains, warm_up=asked.warm_up, draws=asked.draws, thin=asked.thin, seed=asked.seed)
     common: dict[str, Any] = {"schedule": schedule, "checkpoint": checkpoint, "progress": progress}

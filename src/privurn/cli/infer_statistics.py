@@ -26,9 +26,9 @@ from privurn.cli.release import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
+    from privurn.inference.sums.fit import Fit
+    from privurn.inference.sums.size import SizePrior
     from privurn.mechanisms.sums.statistic import NoisyStatistics
-    from privurn.noisy_statistics.fit import Fit
-    from privurn.noisy_statistics.size import SizePrior
 
 BOOTSTRAPS = 2000
 TABLE_WARM_UP = "1000"
@@ -88,11 +88,11 @@ def _options(
 
 
 def _table(file: Path, prior: list[str] | None, prior_n: str | None, asked: Asked, *, plug_in: bool) -> None:
-    from privurn.noisy_statistics.fit import NotMixed
-    from privurn.noisy_statistics.report import plug_in as naive
-    from privurn.noisy_statistics.report import write_synthetic_table
-    from privurn.noisy_statistics.table_inference import infer_table, judged
-    from privurn.samplers.run import Schedule
+    from privurn.inference.run import Schedule
+    from privurn.inference.sums.fit import NotMixed
+    from privurn.inference.sums.report import plug_in as naive
+    from privurn.inference.sums.report import write_synthetic_table
+    from privurn.inference.sums.table_inference import infer_table, judged
 
     statistics = read(file, "table")
     if asked.draws is None and (asked.chains, asked.warm_up) != (4, int(TABLE_WARM_UP)):
@@ -135,9 +135,9 @@ def _through_a_fit(
     plug_in: bool,
     bootstrap: bool = False,
 ) -> None:
-    from privurn.noisy_statistics import report
-    from privurn.noisy_statistics.fit import NotMixed
-    from privurn.noisy_statistics.mcem import maximise
+    from privurn.inference.sums import report
+    from privurn.inference.sums.fit import NotMixed
+    from privurn.inference.sums.mcem import maximise
 
     statistics = read(file, command)
     start = _fitter(statistics, prior, prior_of_size(prior_n, statistics))
@@ -172,7 +172,7 @@ def _fitter(statistics: "NoisyStatistics", prior: list[str] | None, size_prior: 
     """The library call that belongs to the model, its prior filled in."""
     from functools import partial
 
-    from privurn.noisy_statistics.fit import fit_dirichlet, fit_logistic, fit_mean, fit_regression
+    from privurn.inference.sums.fit import fit_dirichlet, fit_logistic, fit_mean, fit_regression
 
     common: dict[str, Any] = {"statistics": statistics, "size_prior": size_prior}
     if statistics.model in ("regression", "normal"):

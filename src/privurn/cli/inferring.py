@@ -13,7 +13,7 @@ from privurn.errors import FormatError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.draws import Summary
+    from privurn.inference.draws import Summary
 
 DrawsOfEach = Annotated[str, typer.Option("--draws", help="Of each chain.")]
 WarmUpSweeps = Annotated[str, typer.Option("--warm-up", help="Sweeps before the first draw.")]
@@ -26,7 +26,7 @@ DrawsFile = Annotated[
 
 def check_common(level: float, output: Path | None) -> None:
     """The level of intervals and the file of draws."""
-    from privurn.draws import check_netcdf_name
+    from privurn.inference.draws import check_netcdf_name
 
     if not 0.0 < level < 1.0:
         raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
@@ -36,8 +36,8 @@ def check_common(level: float, output: Path | None) -> None:
 
 def check_picture(path: str) -> None:
     """The name of a picture."""
-    from privurn.figures import check_suffix
     from privurn.output_files import check_file
+    from privurn.reports.figures import check_suffix
 
     check_suffix(path)
     check_file(path)
@@ -65,7 +65,7 @@ def write_files(
     write_synthetic: Callable[[Path], Any],
 ) -> dict[str, str]:
     """What was asked for, by name; pictures are drawn in full before the first file is touched."""
-    from privurn.figures import save
+    from privurn.reports.figures import save
 
     written = {}
     if output is not None:

@@ -69,8 +69,8 @@ def show(path: PathArgument, json: Json = False) -> None:
     """Show budget, entries and what is left."""
     from dataclasses import asdict
 
+    from privurn.certificates.spending import spending
     from privurn.privacy.ledger import Ledger
-    from privurn.spending import spending
 
     ledger = Ledger(path)
     book = ledger.read()

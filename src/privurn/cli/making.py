@@ -10,9 +10,9 @@ from privurn.cli.console import note, print_json, print_text
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
+    from privurn.certificates.release import Release
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.entropy import Entropy
-    from privurn.releasing import Release
 
 DataFile = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")]
@@ -28,8 +28,8 @@ TestSeed = Annotated[int | None, typer.Option(help="For tests only: marks the re
 
 def check_output(folder: Path, file_format: str) -> None:
     """A new folder, and a format that can be written."""
+    from privurn.certificates.folder import check_format
     from privurn.output_files import check_new_folder
-    from privurn.storage import check_format
 
     check_format(file_format)
     check_new_folder(folder)

@@ -9,12 +9,12 @@ from privurn.cli.console import print_table, print_text
 from privurn.cli.inferring import cells_of, diagnostics_of, short, write_files
 
 if TYPE_CHECKING:
-    from privurn.draws import Draws
-    from privurn.mixtures.clustering import PointClustering
-    from privurn.mixtures.deconvolution import Deconvolution
-    from privurn.mixtures.posterior import MixturePosterior
-    from privurn.mixtures.reading import Privatised
-    from privurn.mixtures.results import Informativeness
+    from privurn.inference.draws import Draws
+    from privurn.inference.mixtures.clustering import PointClustering
+    from privurn.inference.mixtures.deconvolution import Deconvolution
+    from privurn.inference.mixtures.posterior import MixturePosterior
+    from privurn.inference.mixtures.reading import Privatised
+    from privurn.inference.mixtures.results import Informativeness
 
 MOST_ROWS = 40
 """Of the printed table; all are in the JSON."""
@@ -52,8 +52,8 @@ class Answer:
 
 def extra_of(given: "Privatised", found: "MixturePosterior", asked: Asked) -> dict[str, Any]:
     """Point clustering and comparator, where they were asked for."""
-    from privurn.mixtures.deconvolution import deconvolve
-    from privurn.mixtures.results import default_grid, point_clustering
+    from privurn.inference.mixtures.deconvolution import deconvolve
+    from privurn.inference.mixtures.results import default_grid, point_clustering
 
     made: dict[str, Any] = {"clusters": None, "deconvolution": None}
     if asked.clusters:
@@ -66,7 +66,7 @@ def extra_of(given: "Privatised", found: "MixturePosterior", asked: Asked) -> di
 
 def write_answer(answer: Answer, asked: Asked) -> dict[str, str]:
     """Everything is computed in full before the first file is touched."""
-    from privurn.mixtures.results import plot
+    from privurn.inference.mixtures.results import plot
     from privurn.output_files import write_file
     from privurn.tables import write
 
@@ -90,7 +90,7 @@ def _synthetic(answer: Answer, n: int, seed: int | None) -> Any:
     """Records as the confidential table would hold them."""
     import numpy as np
 
-    from privurn.mixtures.results import predict
+    from privurn.inference.mixtures.results import predict
     from privurn.tables import decode
     from privurn.tables.columns import numbers_table
 
@@ -108,7 +108,7 @@ def _acceptance(answer: Answer) -> float:
 
 def as_json(answer: Answer, asked: Asked) -> dict[str, Any]:
     """Plain data."""
-    from privurn.mixtures.results import default_grid
+    from privurn.inference.mixtures.results import default_grid
 
     given, found, learned = answer.given, answer.found, answer.learned
     stated = found.draws.attributes
@@ -141,7 +141,7 @@ def as_json(answer: Answer, asked: Asked) -> dict[str, Any]:
 
 def print_answer(answer: Answer, asked: Asked) -> None:
     """A table, and a few lines."""
-    from privurn.mixtures.results import bounds_of
+    from privurn.inference.mixtures.results import bounds_of
 
     given, draws = answer.given, answer.found.draws
     stated, summaries = draws.attributes, answer.figures.summary(level=asked.level)

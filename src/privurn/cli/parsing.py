@@ -11,7 +11,7 @@ from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.domain import AnyDomain, ColumnDomain
-    from privurn.models import Model
+    from privurn.mechanisms.models import Model
     from privurn.privacy.profile import Neighbouring
 
 
@@ -138,7 +138,7 @@ def parse_model(text: str) -> Model:
 
     import yaml
 
-    from privurn.models import MODELS, model_from_json
+    from privurn.mechanisms.models import MODELS, model_from_json
 
     if text in MODELS:
         return model_from_json({"kind": text})

@@ -41,8 +41,8 @@ def plan(
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
     from privurn.domain import Domain, JointDomain
-    from privurn.planning import explain, options, plan_default
     from privurn.privacy.profile import Guarantee
+    from privurn.releases.plan import explain, options, plan_default
 
     size: int | None
     if cells is not None and (grid or bins or categories or open_labels or domain):
@@ -69,7 +69,7 @@ def plan(
     found = options(n=n_records, cells=size, guarantee=guarantee, strength=strength, discount=discount)
     remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
     if plot is not None:
-        from privurn.figures import plan_picture, save
+        from privurn.reports.figures import plan_picture, save
 
         if size is None:
             raise FormatError("a plan of open labels has no picture.", hint="Give --cells or a public domain with --plot")

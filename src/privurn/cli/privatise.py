@@ -10,7 +10,7 @@ from privurn.cli.release import Epsilon, Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
-    from privurn.releasing import Release
+    from privurn.certificates.release import Release
 
 EXAMPLES = """Examples:
 
@@ -73,7 +73,7 @@ def privatise(
 ) -> None:
     """Privatise every record of a column, or of several, by itself (local differential privacy) with a certificate."""
     from privurn.cli.parsing import parse_domain
-    from privurn.privatising import privatise as make
+    from privurn.releases.privatise import privatise as make
 
     making.check_output(output, file_format)
     listed: Any = None

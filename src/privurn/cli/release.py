@@ -9,7 +9,7 @@ from privurn.cli.console import print_text, stages
 from privurn.cli.parsing import parse_domain, parse_model, parse_neighbouring, whole_number
 
 if TYPE_CHECKING:
-    from privurn.releasing import Release
+    from privurn.certificates.release import Release
 
 EXAMPLES = """Examples:
 
@@ -114,7 +114,7 @@ def release(
     json: Json = False,
 ) -> None:
     """Release synthetic records of a column (or a few taken jointly) with a certificate."""
-    from privurn.releasing import release as make_release
+    from privurn.releases.release import release as make_release
 
     making.check_output(output, file_format)
     declared = parse_domain(

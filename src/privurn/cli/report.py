@@ -46,7 +46,7 @@ def report(
 
     Without --data the page is computed from the folder alone and may be published with it.
     """
-    from privurn.reporting import report as write_report
+    from privurn.reports.html import report as write_report
 
     check_release(folder)
     path = write_report(folder, data=data, output=output)

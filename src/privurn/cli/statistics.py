@@ -25,9 +25,9 @@ from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
 from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
+    from privurn.certificates.statistics import ReleasedStatistics
     from privurn.mechanisms.sums.calibrating import Budget
     from privurn.mechanisms.sums.statistic import StatisticMechanism
-    from privurn.noisy_statistics.file import ReleasedStatistics
 
 EXAMPLES = """Examples:
 
@@ -103,8 +103,8 @@ def statistics(
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
     from privurn.mechanisms.sums.calibrating import Budget
-    from privurn.noisy_statistics.file import release_statistics
     from privurn.output_files import check_new_file
+    from privurn.releases.statistics import release_statistics
 
     check_new_file(output)
     if model not in MODELS:

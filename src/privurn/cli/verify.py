@@ -32,8 +32,8 @@ def verify(
 
     Any file gets an answer. This detects edits; it is no proof against forgery. Exit code 0 when everything checks, 1 when not.
     """
+    from privurn.certificates.verify import verify as check
     from privurn.privacy.certificate import Certificate
-    from privurn.verification import verify as check
 
     result = check(folder)
     if json:

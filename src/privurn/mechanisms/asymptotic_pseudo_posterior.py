@@ -16,10 +16,10 @@ from privurn.domain import ColumnDomain
 from privurn.errors import ModelError, NotCertifiable
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.models import Model
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.pseudo_posterior import BLOCK
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
-from privurn.models import Model
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import PrivacyProfile
 

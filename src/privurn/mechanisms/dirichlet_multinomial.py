@@ -18,9 +18,9 @@ from privurn.exact_numbers import rational
 from privurn.mechanisms.long_slots import draw_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import Slots, guided, integer_type
-from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile
+from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile
 
 SMALLEST_ALPHA, LARGEST_ALPHA = Fraction(1, 10**12), Fraction(10**15)
 """Far beyond any use on either side; within them the profiles are sums of ordinary floats."""
@@ -122,7 +122,7 @@ class DirichletMultinomial(Mechanism):
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact draws: slot integers from `entropy`, cells from the urn kernel, then a uniform shuffle."""
-        from privurn._kernels.urn import update_cells
+        from privurn._kernels.urns.urn import update_cells
 
         self.check(counts)
         slots = self.slots(counts)

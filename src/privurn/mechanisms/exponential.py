@@ -25,7 +25,7 @@ from privurn.mechanisms.histogram_sampling import check_sizes
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS as PERTURBED_CELLS
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.noise_accounting import ExponentialMechanismProfile
+from privurn.privacy.laws.noise import ExponentialMechanismProfile
 from privurn.privacy.profile import Guarantee, check_epsilon
 
 MOST_CANDIDATES = 10**6

@@ -18,7 +18,7 @@ from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.privacy.additive_noise import check_scale, noisy_integers
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.label_discovery_accounting import DiscoveredUrnProfile, LabelDiscoveryProfile, least_discovery
+from privurn.privacy.laws.label_discovery import DiscoveredUrnProfile, LabelDiscoveryProfile, least_discovery
 from privurn.privacy.profile import Guarantee
 
 REPLACED = (2, 2, 1)

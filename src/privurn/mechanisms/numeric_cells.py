@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import Bins, ColumnDomain, Grid
 from privurn.errors import DomainError
-from privurn.models import Bernoulli, Model
+from privurn.mechanisms.models import Bernoulli, Model
 
 Floats = NDArray[np.float64]
 

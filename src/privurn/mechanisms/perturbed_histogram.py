@@ -20,7 +20,7 @@ from privurn.privacy.additive_noise import NoiseKind, noisy_integers, simulated_
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_scale
-from privurn.privacy.noisy_counts_accounting import STEPS, Noise, NoisyCountsProfile
+from privurn.privacy.laws.noisy_counts import STEPS, Noise, NoisyCountsProfile
 from privurn.privacy.profile import Guarantee
 
 Publish = Literal["records", "counts"]

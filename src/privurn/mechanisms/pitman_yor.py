@@ -19,8 +19,8 @@ from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.slots import guided, integer_type
 from privurn.privacy.entropy import Entropy
+from privurn.privacy.laws.urn import DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import PrivacyProfile
-from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorProfile
 
 MOST_RECORDS = 10**6
 """With a discount the profile takes time in proportion to the records: some minutes for this many."""
@@ -163,7 +163,7 @@ class PitmanYor(Mechanism):
 
     def tables(self, counts: CountTable, *, entropy: Entropy) -> tuple[NDArray[np.int64], int]:
         """Tables in order of drawing: 0..k-1 are the confidential values, k and above are new. Also how many are new."""
-        from privurn._kernels.urn import update_tables
+        from privurn._kernels.urns.urn import update_tables
 
         (p, q, r), ends = self.slots(), np.cumsum(counts.counts)
         if self.long(counts.n):
@@ -186,7 +186,7 @@ class PitmanYor(Mechanism):
 
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Floating-point twin for simulation, never for a release: counts of old values and of new ones, O(k + new)."""
-        from privurn._kernels.urn import update_new_tables
+        from privurn._kernels.urns.urn import update_new_tables
 
         theta, sigma, k = float(self.strength), float(self.discount), len(counts.counts)
         new_mass = theta + k * sigma

@@ -19,7 +19,7 @@ from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_alpha_for_draws
-from privurn.privacy.posterior_sample_accounting import draws_profile
+from privurn.privacy.laws.posterior_sample import draws_profile
 from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 RECORDS = 10**6

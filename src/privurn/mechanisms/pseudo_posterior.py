@@ -23,12 +23,12 @@ from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.models import Model, model_from_json
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.slots import integer_type
-from privurn.models import Model, model_from_json
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.noise_accounting import ExponentialMechanismProfile
+from privurn.privacy.laws.noise import ExponentialMechanismProfile
 from privurn.privacy.profile import Guarantee, Neighbouring, PrivacyProfile
 
 Floats = NDArray[np.float64]
@@ -259,7 +259,7 @@ def calibrate_pseudo_posterior(
     """Largest threshold for the guarantee; n records unless `records` says otherwise. n is ignored where it is secret.
 
     >>> from privurn.domain import Grid
-    >>> from privurn.models import Beta
+    >>> from privurn.mechanisms.models import Beta
     >>> pure = Guarantee(epsilon=4.0, delta=0.0)
     >>> calibrate_pseudo_posterior(n=2000, domain=Grid(0, 1, "0.001"), model=Beta(), guarantee=pure).threshold
     1.0

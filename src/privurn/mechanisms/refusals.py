@@ -19,15 +19,15 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import FreshLabels, PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample, calibrate_posterior_sample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
-from privurn.privacy.add_remove import (
+from privurn.privacy.calibration import largest_records, smallest_alpha
+from privurn.privacy.histogram_calibration import largest_smoothed_records
+from privurn.privacy.laws.add_remove import (
     AddRemoveDirichletMultinomialProfile,
     largest_records_add_remove,
     smallest_alpha_add_remove,
 )
-from privurn.privacy.calibration import largest_records, smallest_alpha
-from privurn.privacy.histogram_calibration import largest_smoothed_records
+from privurn.privacy.laws.urn import Unlimited
 from privurn.privacy.profile import Guarantee
-from privurn.privacy.urn_accounting import Unlimited
 
 Urn = DirichletMultinomial | PitmanYor
 Insisted = Urn | PerturbedHistogram | SmoothedHistogram | PosteriorSample

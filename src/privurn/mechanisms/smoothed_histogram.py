@@ -19,8 +19,8 @@ from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
 from privurn.privacy.histogram_calibration import smallest_weight, weight_up
+from privurn.privacy.laws.histogram import SmoothedHistogramProfile
 from privurn.privacy.profile import Guarantee
 
 

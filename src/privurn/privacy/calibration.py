@@ -10,9 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from privurn.errors import CalibrationError
-from privurn.privacy.divergences import public_domain_pure_epsilon
-from privurn.privacy.profile import PrivacyProfile, check_delta, check_epsilon, smallest_admissible
-from privurn.privacy.urn_accounting import (
+from privurn.privacy.laws.divergences import public_domain_pure_epsilon
+from privurn.privacy.laws.urn import (
     UNLIMITED,
     DirichletMultinomialProfile,
     DirichletProcessProfile,
@@ -20,6 +19,7 @@ from privurn.privacy.urn_accounting import (
     Unlimited,
     check_counts,
 )
+from privurn.privacy.profile import PrivacyProfile, check_delta, check_epsilon, smallest_admissible
 
 LEAST_ALPHA = 1e-3
 """A smaller prior changes nothing for the data but needs larger integers; more prior is never less private."""
@@ -44,7 +44,7 @@ def largest(admissible: Callable[[int], bool]) -> int:
 def largest_records(profile: PrivacyProfile, *, epsilon: float, delta: float) -> int | Unlimited:
     """Most records that the urn described by `profile` may release; its own `records` is ignored. 0 when none may be.
 
-    >>> from privurn.privacy.urn_accounting import DirichletProcessProfile
+    >>> from privurn.privacy.laws.urn import DirichletProcessProfile
     >>> largest_records(DirichletProcessProfile(n=11_918_162, records=1, strength=1), epsilon=2, delta=1e-5)
     119
     """

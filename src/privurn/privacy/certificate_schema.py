@@ -2,7 +2,7 @@
 
 A number is a JSON number, never text or true; whole numbers are whole; nothing is infinite. What the fields mean and how each
 of them is checked stands in docs/reference/certificate.md. This module knows the shape alone: whether what is stated is true is
-for `privurn.verification`.
+for `privurn.certificates.verify`.
 """
 
 from datetime import datetime

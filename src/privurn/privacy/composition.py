@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from privurn.errors import ModelError, PrivacyError
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile, renyi_sum
-from privurn.privacy.loss_law import NEGLIGIBLE_TAIL, POINTS, LossLaw, largest_loss, loss_law, privacy_loss_distribution
-from privurn.privacy.noise_accounting import SMALLEST_DELTA, mirrored, zcdp_bound
+from privurn.privacy.laws.loss_law import NEGLIGIBLE_TAIL, POINTS, LossLaw, largest_loss, loss_law, privacy_loss_distribution
+from privurn.privacy.laws.noise import SMALLEST_DELTA, mirrored, zcdp_bound
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PrivacyProfile, sum_up
 
 __all__ = ["ComposedProfile", "basic_composition", "compose", "privacy_loss_distribution"]
@@ -166,7 +166,7 @@ def compose(
     Parts that are compositions themselves are taken apart; equal parts are counted together; zCDP and Renyi parameters are
     added first. Raises PrivacyError when the neighbouring relations differ.
 
-    >>> from privurn.privacy.urn_accounting import DirichletProcessProfile
+    >>> from privurn.privacy.laws.urn import DirichletProcessProfile
     >>> urn = DirichletProcessProfile(n=1000, records=10, strength=1)
     >>> round(compose([urn], counts=[3]).delta(1.0), 9), round(1 - (1 - urn.delta(1.0)) ** 3, 9)
     (0.029409852, 0.029409852)

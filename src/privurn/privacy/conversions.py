@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privurn.errors import ModelError
-from privurn.privacy.noise_accounting import SymmetricProfile, check_positive
+from privurn.privacy.laws.noise import SymmetricProfile, check_positive
 from privurn.privacy.profile import ROUND_UP
 
 

@@ -37,7 +37,7 @@ class Entropy(ABC):
 
     def below_ramp(self, first: int, *, step: int, size: int) -> NDArray[np.int64]:
         """Independent integers, the i-th exactly uniform on [0, first + step i); all bounds must lie below 2**63."""
-        from privurn._kernels.integers import update_below
+        from privurn._kernels.urns.integers import update_below
 
         if first < 1 or step < 0 or first + step * size >= 2**WORD_BITS:
             raise ModelError("integers can only be drawn many at a time below positive bounds of at most 63 bits.")
@@ -94,7 +94,7 @@ class Entropy(ABC):
 
     def shuffle(self, values: NDArray[Any]) -> None:
         """Put a one-dimensional array into a uniformly random order, in place."""
-        from privurn._kernels.integers import update_shuffled
+        from privurn._kernels.urns.integers import update_shuffled
 
         if len(values) > 1:
             update_shuffled(values, self.below_ramp(1, step=1, size=len(values)))

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from privurn.errors import CalibrationError
-from privurn.privacy.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
 from privurn.privacy.calibration import largest, smallest_alpha
-from privurn.privacy.histogram_accounting import SmoothedHistogramProfile
-from privurn.privacy.noise_accounting import ratio_up
-from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
-from privurn.privacy.posterior_sample_accounting import UrnProfile, draws_profile
+from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
+from privurn.privacy.laws.histogram import SmoothedHistogramProfile
+from privurn.privacy.laws.noise import ratio_up
+from privurn.privacy.laws.noisy_counts import Noise, NoisyCountsProfile
+from privurn.privacy.laws.posterior_sample import UrnProfile, draws_profile
+from privurn.privacy.laws.urn import DirichletMultinomialProfile
 from privurn.privacy.profile import Neighbouring, check_delta, check_epsilon, smallest_admissible
-from privurn.privacy.urn_accounting import DirichletMultinomialProfile
 
 TOLERANCE = 1e-5
 """Relative, where each step is slow; the answer is rounded up to five digits anyway."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
-from privurn.privacy.loss_law import largest_loss
+from privurn.privacy.laws.loss_law import largest_loss
 from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 FIRST_PASS = 128
@@ -34,7 +34,7 @@ def _check_rates(rates: ArrayLike) -> NDArray[np.float64]:
 def trade_off(profile: PrivacyProfile, *, false_positive: ArrayLike) -> NDArray[np.float64]:
     """Smallest false-negative rate of any test at each false-positive rate, rounded down.
 
-    >>> from privurn.privacy.noise_accounting import RandomisedResponseProfile
+    >>> from privurn.privacy.laws.noise import RandomisedResponseProfile
     >>> trade_off(RandomisedResponseProfile(categories=2, epsilon0=math.log(3.0)), false_positive=[0.0, 0.25, 1.0]).round(6)
     array([1.  , 0.25, 0.  ])
     """

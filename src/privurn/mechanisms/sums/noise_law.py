@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.privacy.additive_noise import NoiseKind, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.noise_accounting import check_positive
+from privurn.privacy.laws.noise import check_positive
 
 LARGEST_UNITS = 2.0**56
 """Largest scale in lattice steps. Noise is drawn as 64-bit integers: it would leave them with probability below e^-127."""

@@ -14,7 +14,7 @@ from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import MOST_ENTRIES, StatisticMechanism
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.histogram_calibration import smallest_scale
-from privurn.privacy.noisy_counts_accounting import Noise, NoisyCountsProfile
+from privurn.privacy.laws.noisy_counts import Noise, NoisyCountsProfile
 from privurn.privacy.profile import GroupProfile, PrivacyProfile
 from privurn.tables import Source, count_cells
 

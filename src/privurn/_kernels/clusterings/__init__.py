@@ -1,1 +1,0 @@
-"""Loops over many clusterings of the same rows."""

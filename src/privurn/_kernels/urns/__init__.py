@@ -1,0 +1,1 @@
+"""Compiled loops that draw from urns, in exact integers."""

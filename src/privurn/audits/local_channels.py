@@ -1,0 +1,133 @@
+"""Audit privatised records: every record by itself, from the column that was read to the published number or category."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.audits.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
+from privurn.audits.target import Target, at_zero, seeded
+from privurn.domain import JointDomain
+from privurn.mechanisms.local.channel import LocalChannel
+from privurn.mechanisms.local.lattice import LatticeChannel
+from privurn.mechanisms.local.local_release import LocalRelease
+from privurn.privacy.audit.attack import RAISED, Pair, Sampler
+from privurn.privacy.audit.bits import off_lattice
+from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.statistics import Batch, Floats, Statistic
+from privurn.privacy.entropy import Entropy
+from privurn.tables import open_table
+from privurn.tables.columns import read_numbers
+from privurn.tables.rows import read_cells
+
+PER_NOISE = 3e-5
+COLUMN = "value"
+
+
+def local_target(
+    release: LocalRelease, claim: Claim, *, contributions: int, domain: JointDomain | None, seed: int | None = None
+) -> Target:
+    """All `contributions` records of a person go from one value to another; other records have randomness of their own.
+
+    The guarantee of a local release does not depend on how many records there are, so only those that differ are drawn.
+    """
+    channel = release.channel
+    pairs = _categories(domain, contributions) if domain is not None else _numbers(channel, contributions)
+    whole = channel.profile.group(contributions)
+    outputs = len(channel.columns(COLUMN))
+    return Target(
+        _sampler(channel, entropy=seeded(seed)),
+        pairs,
+        claim,
+        more_claims=at_zero(whole),
+        seconds=PER_NOISE * outputs * contributions,
+    )
+
+
+def _sampler(channel: LocalChannel, *, entropy: Entropy) -> Sampler:
+    """Outputs come from one release of all of them, in the order of the data."""
+
+    def sample(data: NDArray[Any] | str, /, *, size: int) -> Any:
+        if isinstance(data, str):
+            return [data] * size
+        try:
+            copies = LocalRelease(n=size * len(data), channel=channel, order="kept")
+            return copies.draw(np.tile(data, size), entropy=entropy).reshape(size, -1)
+        except Exception as error:
+            return [f"{RAISED} {type(error).__name__}"] * size
+
+    return sample
+
+
+def _numbers(channel: LocalChannel, contributions: int) -> list[Pair]:
+    """The ends of the bounds, their middle, and hostile numbers against the end they are not clamped to."""
+    low, high = channel.bounds
+    values: dict[str, tuple[Any, Any]] = {
+        "from end to end": (low, high),
+        "from an end to the middle": (low, low + (high - low) / 2),
+    }
+    for name, value in HOSTILE_NUMBERS.items():
+        values[f"raw records: {name}"] = (value, low if value > 0 else high)
+    for name, text in HOSTILE_TEXTS.items():
+        values[f"raw records: {name}"] = (text, high)
+    lattice = (
+        (off_lattice("entries off the lattice", start=low, step=channel.step),) if isinstance(channel, LatticeChannel) else ()
+    )
+    found = []
+    for name, ends in values.items():
+        first, second = (_read(value, contributions, low) for value in ends)
+        ratio: tuple[Statistic, ...] = ()
+        if not isinstance(first, str) and not isinstance(second, str):
+            ratio = (_likelihood_ratio(channel, first, second),)
+        found.append(Pair(name, first, second, looks=(*ratio, *lattice)))
+    return found
+
+
+def _read(value: Any, contributions: int, plain: float) -> NDArray[np.float64] | str:
+    """The way of `privatise` from a column to numbers, with one plain record before the person's own."""
+    kind: Any = np.float64 if isinstance(value, float) else object
+    column = np.array([(plain,), *[(value,)] * contributions], dtype=[(COLUMN, kind)])
+    try:
+        with open_table(column) as source:
+            return read_numbers(source, COLUMN)[1:]
+    except Exception as error:
+        return f"{RAISED} {type(error).__name__}"
+
+
+def _likelihood_ratio(channel: LocalChannel, first: Floats, second: Floats) -> Statistic:
+    """How much likelier the claimed law makes an output on the first records: the best thing to look at if it holds."""
+    outputs = len(channel.columns(COLUMN))
+
+    def score(batch: Batch) -> Floats:
+        released = batch.rows.reshape(len(batch), len(first), outputs) if outputs > 1 else batch.rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            logs = channel.log_density(released, first) - channel.log_density(released, second)
+        return np.asarray(np.nan_to_num(logs.reshape(len(batch), -1).sum(axis=1)).round(9))
+
+    return Statistic("claimed log likelihood ratio", score)
+
+
+def _categories(domain: JointDomain, contributions: int) -> list[Pair]:
+    """Every column from its first to its last category, and labels that are not listed."""
+    firsts = {name: each.values[0] for name, each in domain.columns.items()}  # type: ignore[attr-defined]
+    lasts = {name: each.values[-1] for name, each in domain.columns.items()}  # type: ignore[attr-defined]
+    found = {"from the first category to the last": (firsts, lasts)}
+    for column, each in domain.columns.items():
+        hostile: dict[str, Any] = {"a label that is not listed": "no such label", "the text nan": "NaN", "an empty text": ""}
+        if each.null_cell is not None:
+            hostile["a missing value"] = None
+        for name, value in hostile.items():
+            found[f"raw records: {name} in {column!r}"] = (firsts | {column: value}, lasts)
+    return [
+        Pair(name, _coded(first, domain, contributions), _coded(second, domain, contributions))
+        for name, (first, second) in found.items()
+    ]
+
+
+def _coded(record: dict[str, Any], domain: JointDomain, contributions: int) -> NDArray[np.int64] | str:
+    table = np.array([tuple(record.values())] * contributions, dtype=[(name, object) for name in record])
+    try:
+        with open_table(table) as source:
+            return read_cells(source, domain)
+    except Exception as error:
+        return f"{RAISED} {type(error).__name__}"

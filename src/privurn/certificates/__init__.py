@@ -1,0 +1,1 @@
+"""What a release says of itself: made, written, read back and recomputed."""

@@ -1,0 +1,284 @@
+"""What a release says: its certificate checked, its mechanism rebuilt, its table turned back into numbers beside the cells.
+
+Reading is strict. A published value that the domain does not hold is an error: the mechanism cannot have published it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.certificates.release import Release
+from privurn.certificates.verify import SEEDED, check_certificate, verify
+from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
+from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.privacy.certificate import Certificate
+from privurn.tables import Source, open_table
+from privurn.tables.cells import cell_values
+from privurn.tables.released import open_released
+
+MISSING, OTHER_LABEL = "(missing)", "other (a label)"
+"""How two discovered labels are called in functionals, where "other" is everything that was not named."""
+
+OUTSIDE = "the release holds values outside the domain that its certificate states."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observed:
+    """A release, as inference needs it: public data only.
+
+    `counts` holds for each cell of `domain` the released records, or the noisy counts where those were published; for posterior
+    samples the probabilities, one row for each draw. Where the domain is open (fresh labels), `domain` is None, `labels` are
+    the distinct released labels and `counts` their records. `discovered` says that the labels of the domain were themselves
+    found by the mechanism.
+    """
+
+    mechanism: Mechanism
+    domain: JointDomain | None
+    counts: NDArray[Any]
+    labels: tuple[str | None, ...] = ()
+    discovered: bool = False
+
+    def __post_init__(self) -> None:
+        size = len(self.labels) if self.domain is None else self.domain.size
+        if self.counts.shape[-1:] != (size,) or not np.all(np.isfinite(self.counts)):
+            raise ModelError("a release needs one number for each cell of its domain.")
+        if self.publishes_records and int(self.counts.sum()) == 1:
+            raise ModelError(
+                "one released record says next to nothing about a distribution.",
+                hint="Ask the custodian for a release of at least two records",
+            )
+
+    @property
+    def publishes_records(self) -> bool:
+        """Whether `counts` are counts of released records."""
+        noisy = isinstance(self.mechanism, PerturbedHistogram) and self.mechanism.publish == "counts"
+        return not noisy and not isinstance(self.mechanism, PosteriorSample)
+
+    @property
+    def urn(self) -> Mechanism:
+        """The mechanism that made the numbers, given the labels."""
+        return self.mechanism.urn if isinstance(self.mechanism, DiscoveredUrn) else self.mechanism
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The release at face value: the share of each cell, noisy counts below 0 taken as 0."""
+        weights = np.maximum(np.atleast_2d(self.counts).astype(np.float64).mean(axis=0), 0.0)
+        total = float(weights.sum())
+        return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
+
+    @property
+    def face_value(self) -> NDArray[np.float64]:
+        """Counts that someone would read off who takes the release for the data themselves."""
+        if self.publishes_records:
+            return self.counts.astype(np.float64)
+        if isinstance(self.mechanism, PosteriorSample):
+            return self.shares * float(self.mechanism.n or self.mechanism.records)
+        return np.maximum(self.counts.astype(np.float64), 0.0)
+
+
+OneRelease = Release | Observed | str | Path
+
+
+def observe(source: Any) -> tuple[Observed, ...]:
+    """One release or several of the same data, each a `Release`, a folder, or already `Observed`."""
+    several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
+    found = tuple(_observe_one(each) for each in (source if several else [source]))
+    if not found:
+        raise FormatError("no release was given.", hint="Name a release folder")
+    _check_same_data(found)
+    named = [each for each in map(_identity, source) if each is not None] if several else []
+    if len(set(named)) < len(named):
+        raise FormatError("the same release was named twice.", hint="It tells no more the second time")
+    return found
+
+
+def _identity(source: Any) -> str | None:
+    """Hash that a release's certificate carries; None for what has no certificate."""
+    if isinstance(source, Release):
+        return str(source.certificate["sha256"])
+    return str(Certificate.read(source)["sha256"]) if isinstance(source, (str, Path)) else None
+
+
+def _check_same_data(found: Sequence[Observed]) -> None:
+    first = found[0]
+    for each in found[1:]:
+        if first.domain is None or each.domain is None:
+            raise ModelError("releases with open labels can only be analysed one at a time.")
+        if each.domain != first.domain:
+            raise ModelError(
+                "the releases have different domains, and so different cells.",
+                hint="Combine releases of the same columns over the same domain",
+            )
+    if len({each.mechanism.n for each in found} - {None}) > 1:
+        raise ModelError("the releases were made from different numbers of records, so not from the same data.")
+
+
+def _observe_one(source: OneRelease) -> Observed:
+    if isinstance(source, Observed):
+        return source
+    if isinstance(source, Release):
+        certificate = source.certificate
+        _refuse(check_certificate(certificate))
+        with open_table(source.table) as table:
+            return _read(table, certificate)
+    if not isinstance(source, (str, Path)):
+        raise FormatError(
+            f"an object of type {type(source).__name__} is no release.",
+            hint="Give the folder of a release, or what privurn.release returned",
+        )
+    path = Path(source)
+    certificate = Certificate.read(path)
+    _refuse(verify(path).reasons)
+    folder = path if path.is_dir() else path.parent
+    with open_released(folder / certificate["output"]["file"]) as table:
+        return _read(table, certificate)
+
+
+def _refuse(reasons: Sequence[str]) -> None:
+    left = [reason for reason in reasons if reason != SEEDED]
+    if left:
+        raise CertificateError(
+            "the release does not verify, so nothing is concluded from it: " + "; ".join(left) + ".",
+            hint="Get the release again from its source; privurn verify DIR shows the same reasons",
+        )
+
+
+def _read(table: Source, certificate: Certificate) -> Observed:
+    stated = certificate["mechanism"]
+    mechanism = mechanism_from_parameters(stated["name"], stated["parameters"])
+    described = certificate["domain"]
+    if described["kind"] == "open-labels":
+        return _read_labels(table, mechanism, described)
+    domain = domain_from_json(described)
+    if not isinstance(domain, JointDomain):
+        raise CertificateError("the certificate's domain names no columns.")
+    extra = [str(name) for name in certificate["columns"][len(domain.columns) :]]
+    table.check_columns([*domain.columns, *extra])
+    places, numbers = _places(table, domain, extra, within=described.get("within", "midpoint"))
+    if not extra:
+        counts = np.bincount(places, weights=numbers, minlength=domain.size)
+        return Observed(mechanism=mechanism, domain=domain, counts=np.rint(counts).astype(np.int64))
+    draws = getattr(mechanism, "draws", 1)
+    if len(places) != domain.size * draws or not np.array_equal(places, np.tile(np.arange(domain.size), draws)):
+        raise CertificateError("the published table does not hold every cell of the domain once and in order.")
+    if isinstance(mechanism, PosteriorSample):
+        return Observed(mechanism=mechanism, domain=domain, counts=numbers.reshape(draws, domain.size))
+    return Observed(mechanism=mechanism, domain=domain, counts=numbers)
+
+
+def _places(
+    table: Source, domain: JointDomain, extra: Sequence[str], *, within: str
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Joint cells and the number beside each: how many records, or what the last of the extra columns says."""
+    names = list(domain.columns)
+    fields = [_field(table.reference(name), domain.columns[name], f"v{i}") for i, name in enumerate(names)]
+    beside = f"TRY_CAST({table.reference(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
+    query = f"SELECT {', '.join(fields)}, {beside} AS beside FROM t" + ("" if extra else " GROUP BY ALL")
+    found = table.connection.sql(query).fetchnumpy()
+    places = np.zeros(len(found["beside"]), np.int64)
+    radix = 1
+    for i, name in enumerate(names):
+        places += radix * _cells(found[f"v{i}"], found[f"v{i}_missing"], domain.columns[name], within=within)
+        radix *= domain.columns[name].size
+    if np.ma.is_masked(found["beside"]):
+        raise DomainError("the release holds something that is no number where numbers are published.")
+    return places, np.asarray(found["beside"], np.float64)
+
+
+def _field(value: str, domain: ColumnDomain, alias: str) -> str:
+    missing = f"{value} IS NULL AS {alias}_missing"
+    if isinstance(domain, Categories):
+        return f"CAST({value} AS VARCHAR) AS {alias}, {missing}"
+    return f"TRY_CAST({value} AS DOUBLE) AS {alias}, {missing}"
+
+
+def _cells(values: Any, missing: Any, domain: ColumnDomain, *, within: str) -> NDArray[np.int64]:
+    """The cell of each released value of one column: the inverse of how they were written."""
+    absent = np.asarray(missing, bool)
+    if absent.any() and domain.null_cell is None:
+        raise DomainError(OUTSIDE, hint="There are missing values, and the domain has none")
+    if isinstance(domain, Categories):
+        found = _label_cells(np.ma.filled(np.ma.asarray(values, dtype=object), ""), domain)
+    else:
+        unreadable = np.ma.getmaskarray(np.ma.asarray(values)) & ~absent
+        if unreadable.any():
+            raise DomainError(OUTSIDE, hint="There is text among numbers")
+        numbers = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+        found = _number_cells(numbers, domain, within=within)
+    if domain.null_cell is not None:
+        found[absent] = domain.null_cell
+    if np.any(found < 0):
+        raise DomainError(OUTSIDE, hint="Is this the file that the certificate was made for?")
+    return found
+
+
+def _number_cells(numbers: NDArray[np.float64], domain: ColumnDomain, *, within: str) -> NDArray[np.int64]:
+    known = cell_values(domain)[: domain.n_values]
+    if isinstance(domain, Bins) and within == "uniform":
+        edges = np.array([float(edge) for edge in domain.edges])
+        place = np.searchsorted(edges, numbers, side="right") - 1
+        found = np.where((numbers >= edges[0]) & (numbers <= edges[-1]), np.minimum(place, domain.n_values - 1), -1)
+    else:
+        place = np.minimum(np.searchsorted(known, numbers), domain.n_values - 1)
+        found = np.where(known[place] == numbers, place, -1)
+    other = -1 if domain.other_cell is None else domain.other_cell
+    return np.where(np.isnan(numbers), other, found).astype(np.int64)
+
+
+def _label_cells(labels: NDArray[Any], domain: Categories) -> NDArray[np.int64]:
+    known = {label_text(value): i for i, value in enumerate(domain.values)}
+    if all(isinstance(value, bool) for value in domain.values):  # a file may write True for true
+        known |= {str(value): i for i, value in enumerate(domain.values)}
+    if domain.other_cell is not None:
+        known["other"] = domain.other_cell
+    numeric: dict[float, int] = {}
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in domain.values):
+        numeric = {float(value): i for i, value in enumerate(domain.values)}  # a file may write 1.0 as 1
+    cells = {}
+    for label in set(labels.tolist()):
+        cell = known.get(label, -1)
+        if cell < 0 and numeric:
+            try:
+                cell = numeric.get(float(label), -1)
+            except ValueError:
+                cell = -1
+        cells[label] = cell
+    return np.array([cells[label] for label in labels.tolist()], np.int64)
+
+
+def _read_labels(table: Source, mechanism: Mechanism, described: dict[str, Any]) -> Observed:
+    """Open labels: those that label discovery named and "other", or whatever the urn's own labels are."""
+    column = str(described["column"])
+    table.check_columns([column])
+    label = f"CAST({table.reference(column)} AS VARCHAR)"
+    rows = table.connection.sql(f"SELECT {label}, count(*) FROM t GROUP BY ALL").fetchall()
+    counts = {label: int(count) for label, count in rows}
+    if not isinstance(mechanism, DiscoveredUrn):
+        labels = tuple(sorted(counts, key=lambda label: (label is None, str(label))))
+        return Observed(mechanism=mechanism, domain=None, counts=np.array([counts[label] for label in labels]), labels=labels)
+    named = [*described["labels"], described["other"]]
+    if not set(counts) <= set(named):
+        raise DomainError(OUTSIDE)
+    return Observed(
+        mechanism=mechanism,
+        domain=_named_labels(column, list(described["labels"])),
+        counts=np.array([counts.get(label, 0) for label in named], np.int64),
+        discovered=True,
+    )
+
+
+def _named_labels(column: str, labels: list[str | None]) -> JointDomain:
+    """Discovered labels as a domain, "other" behind them; a missing value that was found is a label like the others."""
+    if not labels:
+        raise ModelError("no label was discovered: everything in this release is 'other', and nothing can be concluded.")
+    shown = [MISSING if label is None else OTHER_LABEL if label == "other" else label for label in labels]
+    return JointDomain({column: Categories(shown, outside="other")})

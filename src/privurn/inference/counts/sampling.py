@@ -1,0 +1,298 @@
+"""Draws of functionals: from a closed form, or from a Markov chain on the latent confidential counts.
+
+A job is public data: what was released, the analyst's prior and how long to run. The same job with the same seed gives the
+same draws, so that more can be asked of it later.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.inference.counts.composition import composition
+from privurn.inference.counts.count_terms import UrnTerm
+from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.counts.plans import Reduction, WithinBins
+from privurn.inference.counts.released import Observed
+from privurn.inference.draws import Draws
+from privurn.inference.run import Arrays, Progress, Schedule, run_chains
+
+Of = Literal["population", "sample", "urn"]
+"""What a functional is of: the law that the confidential records came from, those records themselves, or the urn's limit."""
+
+Views = dict[str, Draws]
+Floats = NDArray[np.float64]
+
+MECHANISM = "mechanism"
+AT_ONCE = 4_000_000
+"""Gamma variables between two looks at the keyboard."""
+
+CLOSED_FORM = "independent draws from the closed form"
+MARKOV_CHAIN = "Markov chain on the latent counts, exact moves"
+
+
+def silent(done: int, total: int, figures: Mapping[str, float]) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """What to draw from. `prior`: one number for each cell, or "mechanism" for the mechanism's own.
+
+    `shared`: the default flat prior, whose worth is drawn as well (see `CountSampler`).
+    """
+
+    observed: tuple[Observed, ...]
+    prior: Floats | str
+    schedule: Schedule
+    within: WithinBins = "uniform"
+    largest_n: int | None = None
+    threads: int | None = None
+    shared: bool = False
+
+    @property
+    def n(self) -> int | None:
+        """Public number of confidential records; None where every release keeps it secret."""
+        known = [each.mechanism.n for each in self.observed if each.mechanism.n is not None]
+        return known[0] if known else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether no Markov chain is needed."""
+        return isinstance(self.prior, str)
+
+    @property
+    def face_value(self) -> Floats:
+        """The releases taken together as if they were the data."""
+        return np.asarray(np.sum([each.face_value for each in self.observed], axis=0), np.float64)
+
+    def attributes(self, of: str) -> dict[str, Any]:
+        """How the draws were made, in plain words."""
+        if isinstance(self.prior, str):
+            prior = "the mechanism's own"
+        elif self.shared:
+            prior = f"flat, worth 1 to {len(self.prior)} records in all"
+        else:
+            low, high = float(self.prior.min()), float(self.prior.max())
+            prior = f"Dirichlet({low:g} in each cell)" if low == high else f"Dirichlet({low:g} to {high:g} in the cells)"
+        return {
+            "of": of,
+            "mechanisms": ", ".join(each.mechanism.name for each in self.observed),
+            "prior": prior,
+            "how": CLOSED_FORM if self.closed else MARKOV_CHAIN,
+            "within_bins": self.within,
+        }
+
+
+def draw_views(job: Job, reduction: Reduction, *, of: Of, progress: Progress) -> Views:
+    """Draws of the functionals, for one or several meanings of "the distribution"; that asked for is among them."""
+    if not job.closed:
+        if of == "urn":
+            raise ModelError(
+                "only under the mechanism's own prior does the urn's limit have a posterior here.",
+                hint="prior='mechanism' (--prior mechanism), or ask for the population or the sample",
+            )
+        return _from_counts(job, reduction, progress)
+    return _closed_form(job, reduction, of, progress)
+
+
+def naive_draws(job: Job, reduction: Reduction) -> Draws:
+    """Dirichlet(prior + S): the analysis that takes the release for the data. Its intervals are wrong; it is for comparison."""
+    prior = np.ones(len(job.face_value)) if isinstance(job.prior, str) else job.prior
+    shapes = reduction.grouped(prior + job.face_value)
+    drawn = _independent(job, reduction, _dirichlet(shapes, reduction), silent)
+    return _as_draws(job, reduction, drawn[0], "naive", {"how": "the release taken for the data: not valid"})
+
+
+def _from_counts(job: Job, reduction: Reduction, progress: Progress) -> Views:
+    """Run the chain; population and sample come from the same counts."""
+    assert not isinstance(job.prior, str)  # the caller has looked
+    terms = tuple(term_for(each.mechanism, counts=each.counts) for each in job.observed)
+    bound = {} if job.largest_n is None else {"largest_n": job.largest_n}
+    engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, **bound)
+    draws = run_chains(
+        CountSampler(engine=engine, reduction=reduction, watched=progress is not silent, shared=job.shared),
+        schedule=job.schedule,
+        threads=job.threads,
+        progress=progress,
+        attributes={"largest_n": engine.largest_n} if job.n is None else {},
+    )
+    views = {}
+    for of in ("population", "sample"):
+        named = {name: draws[f"{of}:{name}"] for name in reduction.names}
+        if job.n is None:
+            named["n"] = draws["n"]
+        views[of] = Draws(
+            variables=named,
+            markov=True,
+            sample_stats=draws.sample_stats,
+            attributes={**draws.attributes, **job.attributes(of)},
+        )
+    return views
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountSampler:
+    """The chain on latent counts with functionals of each state: of p ~ Dirichlet(prior + C), and of C/n.
+
+    `shared`: the prior is the same in each cell, and how many records it is worth is drawn as well, log-uniform from one in
+    all to one in each cell a priori; the engine's own prior is then not used.
+    """
+
+    engine: LatentCounts
+    reduction: Reduction
+    watched: bool = True
+    """Whether anyone looks at the effective draws while it runs: they cost more than the sweeps."""
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        """latent-counts."""
+        return "latent-counts"
+
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """The first functional."""
+        return (f"population:{self.reduction.names[0]}",) if self.watched else ()
+
+    def fingerprint(self) -> str:
+        """Hash of the engine's public data and of the functionals."""
+        digest = hashlib.sha256(self.engine.fingerprint().encode() + (b"shared" if self.shared else b""))
+        for each in (self.reduction.groups, *self.reduction.plan):
+            digest.update(np.ascontiguousarray(each).tobytes())
+        return digest.hexdigest()
+
+    def start(self, rng: np.random.Generator) -> Arrays:
+        """The engine's, and where the prior is shared the records it is worth."""
+        worth = {"worth": np.exp(rng.random(1) * np.log(self.engine.cells))} if self.shared else {}
+        return self.engine.start(rng) | worth
+
+    def _sweep(self, state: Arrays, rng: np.random.Generator, times: int) -> dict[str, float]:
+        """Sweeps of the counts; each is followed by the prior's worth where that is drawn."""
+        from privurn._kernels.counts.concentrations import new_total
+
+        if not self.shared:
+            return self.engine.sweep(state, rng, times=times)
+        figures: dict[str, float] = {}
+        for _ in range(times):
+            figures = self.engine.sweep(state, rng, times=1, prior=self._prior(state))
+            state["worth"][0] = new_total(state["counts"], state["worth"][0], rng)
+        return figures
+
+    def _prior(self, state: Arrays) -> Floats:
+        return np.full(self.engine.cells, state["worth"][0] / self.engine.cells) if self.shared else self.engine.prior
+
+    def advance(
+        self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
+    ) -> tuple[Arrays, Arrays]:
+        """Sweeps; after every thin-th the functionals, and the number of records where it is secret."""
+        from privurn._kernels.counts.functionals import update_given_counts
+
+        if warming:
+            self._sweep(state, rng, sweeps)
+            return {}, {}
+        names, kept = self.reduction.names, sweeps // thin
+        rows = {of: np.empty((kept, len(names))) for of in ("population", "sample")}
+        sizes = np.empty(kept, np.int64)
+        figures: dict[str, list[float]] = {}
+        prior = self.reduction.grouped(self.engine.prior)
+        for d in range(kept):
+            for key, value in self._sweep(state, rng, thin).items():
+                figures.setdefault(key, []).append(value)
+            counts = state["counts"]
+            if self.shared:
+                prior = self.reduction.grouped(self._prior(state))
+                figures.setdefault("prior records", []).append(float(state["worth"][0]))
+            update_given_counts(
+                rows["population"][d], rows["sample"][d], rng, counts, self.reduction.groups, prior, self.reduction.plan
+            )
+            sizes[d] = counts.sum()
+        found: Arrays = {f"{of}:{name}": rows[of][:, i] for of in rows for i, name in enumerate(names)}
+        if self.engine.n is None:
+            found["n"] = sizes
+        return found, {key: np.array(values) for key, values in figures.items()}
+
+
+Piece = Callable[[np.random.Generator, int], Sequence[Floats]]
+
+
+def _closed_form(job: Job, reduction: Reduction, of: Of, progress: Progress) -> Views:
+    """The mechanism's own prior: C given S is Dirichlet-multinomial, p given C Dirichlet (docs/proofs/posteriors.md)."""
+    if len(job.observed) != 1:
+        raise ModelError(
+            "the mechanism's own prior has a closed form for one release only.",
+            hint="Give your own prior, for example prior=1 (--prior 1)",
+        )
+    release = job.observed[0]
+    if of == "urn":
+        term = term_for(release.mechanism, counts=release.counts)
+        if not isinstance(term, UrnTerm) or len(term.released) != 1 or not np.any(term.alpha > 0.0):
+            raise ModelError(f"a release by {release.mechanism.name} has no urn with a limit.", hint="of='population'")
+        shapes = reduction.grouped(term.alpha + term.released[0])
+        (limit,) = _independent(job, reduction, _dirichlet(shapes, reduction), progress)
+        return {"urn": _as_draws(job, reduction, limit, "urn", {})}
+    found = composition(release.urn, counts=release.counts)
+    shapes, prior, n = reduction.grouped(found.urn), reduction.grouped(found.prior), found.n
+
+    def composed(rng: np.random.Generator, size: int) -> Sequence[Floats]:
+        from privurn._kernels.counts.functionals import update_composed
+
+        population, sample = np.empty((size, len(reduction.names))), np.empty((size, len(reduction.names)))
+        update_composed(population, sample, rng, shapes, prior, n, reduction.plan)
+        return population, sample
+
+    drawn = _independent(job, reduction, composed, progress)
+    return {name: _as_draws(job, reduction, rows, name, {}) for name, rows in zip(("population", "sample"), drawn, strict=True)}
+
+
+def _dirichlet(shapes: Floats, reduction: Reduction) -> Piece:
+    def piece(rng: np.random.Generator, size: int) -> Sequence[Floats]:
+        from privurn._kernels.counts.functionals import update_dirichlet
+
+        rows = np.empty((size, len(reduction.names)))
+        update_dirichlet(rows, rng, shapes, reduction.plan)
+        return (rows,)
+
+    return piece
+
+
+def _independent(job: Job, reduction: Reduction, work: Piece, progress: Progress) -> list[Floats]:
+    """Chains of independent draws side by side, in pieces; each result (chain, draw, functional)."""
+    schedule = job.schedule
+    generators = [
+        np.random.Generator(np.random.PCG64(each)) for each in np.random.SeedSequence(schedule.seed).spawn(schedule.chains)
+    ]
+    most = max(1, AT_ONCE // reduction.n_groups)
+    found: list[list[Sequence[Floats]]] = []
+    pool = ThreadPoolExecutor(min(schedule.chains, job.threads or schedule.chains))
+    try:
+        done = 0
+        while done < schedule.draws:
+            size = min(most, schedule.draws - done)
+            found.append([each.result() for each in [pool.submit(work, rng, size) for rng in generators]])
+            done += size
+            progress(done, schedule.draws, {})
+    finally:
+        pool.shutdown(cancel_futures=True)
+    n_results = len(found[0][0])
+    return [
+        np.stack([np.concatenate([step[chain][i] for step in found]) for chain in range(schedule.chains)])
+        for i in range(n_results)
+    ]
+
+
+def _as_draws(job: Job, reduction: Reduction, rows: Floats, of: str, attributes: Mapping[str, Any]) -> Draws:
+    named = {name: rows[:, :, i] for i, name in enumerate(reduction.names)}
+    schedule = {key: value for key, value in asdict(job.schedule).items() if key in ("chains", "draws", "seed")}
+    return Draws(variables=named, markov=False, attributes={**schedule, **job.attributes(of), **attributes})
+
+
+def settled(schedule: Schedule) -> Schedule:
+    """The same schedule with a seed, so that the same draws can be made again."""
+    return schedule if schedule.seed is not None else Schedule(**{**asdict(schedule), "seed": secrets.randbits(63)})

@@ -1,0 +1,254 @@
+"""From released values to the posterior of the confidential population: the main call, and what it gives."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privurn.errors import ModelError
+from privurn.inference.draws import Draws, NotMixed, check_level
+from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
+from privurn.inference.mixtures.mixings import DirichletProcess
+from privurn.inference.mixtures.model import Mixture, MixtureModel
+from privurn.inference.mixtures.prior import grid_points, measure_densities
+from privurn.inference.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
+from privurn.inference.run import Progress, Schedule, run_chains
+from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
+
+if TYPE_CHECKING:
+    from privurn.inference.mixtures.clustering import CoClustering, PointClustering
+    from privurn.inference.mixtures.results import Informativeness
+
+SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
+
+NARROW, FEW = 25.0, 5000
+"""From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured, and
+on other data the best sampler gave at most 1.7 times as much (`benchmarks.mixture_samplers`)."""
+
+ASKED = ("mean", "q0.5")
+"""Figures of numbers that must have mixed."""
+
+MOST_SHARES = 50
+"""Shares of categories that must have mixed: so many of the largest."""
+
+LITTLE_MASS = 1e-4
+"""Mass that may lie on too few atoms."""
+
+SAMPLERS: Mapping[str, type[MixtureSampler]] = {
+    "neal5": Neal5,
+    "slice": SliceSampler,
+    "neal8": Neal8,
+    "neal2": Neal2,
+    "neal3": Neal3,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DensityEstimate:
+    """Posterior mean density of the confidential values at `grid`, with a pointwise equal-tailed band."""
+
+    grid: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    level: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixturePosterior:
+    """Draws from the posterior of a mixture, and what follows from them. Holds nothing but what was released or drawn."""
+
+    model: Mixture
+    draws: Draws
+
+    def problems(self) -> tuple[str, ...]:
+        """Why mean and median, or the largest shares, should not be trusted, one sentence each; nothing where all is well."""
+        return (*self.mixing_problems(), *self.cut_problems())
+
+    def mixing_problems(self) -> tuple[str, ...]:
+        """Which of what people ask has not mixed; of the number of clusters only where nothing else was kept."""
+        asked = [name for name in ASKED if name in self.draws]
+        if "share" not in self.draws:
+            return self.draws.problems(asked or ["n_clusters"])
+        share = self.draws["share"]
+        largest = np.sort(np.argsort(-share.mean(axis=(0, 1)), kind="stable")[:MOST_SHARES])
+        coords = {"category": [self.draws.coords["category"][i] for i in largest]}
+        shown = Draws(variables={"share": share[..., largest]}, markov=True, dims={"share": ("category",)}, coords=coords)
+        return shown.problems()
+
+    def cut_problems(self) -> tuple[str, ...]:
+        """Whether so few atoms were kept that bands and deviations are too wide."""
+        lumped = float(self.draws.sample_stats["mass_lumped"].max()) if "mass_lumped" in self.draws.sample_stats else 0.0
+        if lumped <= LITTLE_MASS:
+            return ()
+        return (
+            f"too few atoms were kept: up to {lumped:.2g} of a draw's mass lies on fewer atoms than its law has, so that "
+            f"deviations, quantiles and bands are too wide; keep more, Keep(atoms={MOST_KEPT}).",
+        )
+
+    @property
+    def n_clusters(self) -> NDArray[np.int64]:
+        """Number of clusters, (chain, draw)."""
+        return self.draws["n_clusters"]
+
+    def densities(self, grid: ArrayLike) -> NDArray[np.float64]:
+        """Density of every draw's mixing measure at the grid: (draws of all chains, grid)."""
+        kernel, points = self.model.kernel, grid_points(grid)
+        if "density" in self.draws and np.array_equal(points, np.asarray(self.draws.coords["grid"])):
+            return self.draws.flat("density")
+        if kernel.categorical:
+            raise ModelError("a density on a grid is for kernels on numbers.")
+        if "atoms" not in self.draws:
+            raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=4096), or the density_grid that was asked for")
+        return measure_densities(kernel, self.draws.flat("weights"), self.draws.flat("atoms"), points)
+
+    def density(self, grid: ArrayLike, *, level: float = 0.95) -> DensityEstimate:
+        """Posterior mean and pointwise band of the density of the confidential values."""
+        check_level(level, of="a band")
+        drawn = self.densities(grid)
+        lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+        points = np.asarray(grid, np.float64)
+        return DensityEstimate(grid=points, mean=drawn.mean(axis=0), lower=lower, upper=upper, level=level)
+
+    def population(self, **options: Any) -> Draws:
+        """Mean, deviation and quantiles of the confidential population, or shares of categories (`results.population`)."""
+        from privurn.inference.mixtures import results
+
+        return results.population(self, **options)
+
+    def predict(self, n: int, **options: Any) -> NDArray[Any]:
+        """Synthetic records from the posterior predictive law (`results.predict`)."""
+        from privurn.inference.mixtures import results
+
+        return results.predict(self, n, **options)
+
+    def co_clustering(self, **options: Any) -> "CoClustering":
+        """How often each two records are in one cluster (`results.co_clustering`)."""
+        from privurn.inference.mixtures import results
+
+        return results.co_clustering(self, **options)
+
+    def point_clustering(self, **options: Any) -> "PointClustering":
+        """One clustering in the middle of the draws (`results.point_clustering`)."""
+        from privurn.inference.mixtures import results
+
+        return results.point_clustering(self, **options)
+
+    def informativeness(self, **options: Any) -> "Informativeness":
+        """Whether the release tells anything: posterior against prior (`results.informativeness`)."""
+        from privurn.inference.mixtures import results
+
+        return results.informativeness(self, **options)
+
+    def plot(self, **options: Any) -> Any:
+        """Pictures: kind="density", "clusters", "together" or "traces" (`results.plot`)."""
+        from privurn.inference.mixtures import results
+
+        return results.plot(self, **options)
+
+
+def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> tuple[MixtureSampler, str]:
+    """The sampler that `sampler="auto"` takes, and why.
+
+    Neal 5 proposes values from the kernel alone: the wider the noise, the more of them are accepted. The slice sampler draws
+    them from their exact law where it is known, and wins under little noise (`python -m benchmarks.mixture_samplers`).
+    """
+    channel = model.channel
+    if isinstance(channel, (LaplaceChannel, GaussianChannel)) and isinstance(model.mixing, DirichletProcess):
+        slices = SliceSampler(model=model, released=released, keep=keep)
+        narrow = (channel.bounds[1] - channel.bounds[0]) / channel.scale >= NARROW
+        if narrow and slices.has_marginal() and slices.observed.n <= FEW:
+            return slices, "latent values have an exact law and the noise is narrow"
+    return Neal5(model=model, released=released, keep=keep), "its clusters mix faster for its time here"
+
+
+def fit_mixture(
+    released: ArrayLike,
+    *,
+    model: MixtureModel,
+    sampler: SamplerName = "auto",
+    schedule: Schedule | None = None,
+    draws: int = 1000,
+    warm_up: int = 1000,
+    chains: int = 4,
+    thin: int = 1,
+    seed: int | None = None,
+    keep: Keep | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress = lambda done, total, figures: None,
+    threads: int | None = None,
+    **options: Any,
+) -> MixturePosterior:
+    """Posterior of a mixture of confidential values from what was released of them.
+
+    Parameters
+    ----------
+    released
+        What the channel released, one entry (a number or a row) for each record.
+    model
+        Channel, kernel and mixing.
+    sampler
+        "neal5", "slice", "neal8", "neal2", "neal3", or "auto"; the choice and its reason are attributes of the draws. `options`
+        go to the sampler.
+    schedule
+        Chains, warm-up, draws, thinning and seed in one object, in place of the five numbers.
+    keep
+        What is kept of every draw besides numbers: bounds memory.
+    checkpoint
+        File that makes an interrupted run continue bit by bit.
+
+    Warns
+    -----
+    NotMixed
+        Where mean and median of the population (or the shares of categories) have not mixed.
+    """
+    if not isinstance(model, MixtureModel):
+        raise ModelError(
+            "a mixture needs a model.", hint="MixtureModel; GlobalMixtureModel and fit_global_mixture for one output for all"
+        )
+    if schedule is None:
+        schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
+    reason = "it was asked for"
+    if sampler == "auto":
+        if options:
+            raise ModelError("options of a sampler need its name.", hint='For example sampler="neal5", values=5')
+        chosen, reason = choose_sampler(model, released, keep=Keep() if keep is None else keep)
+    else:
+        chosen = make_sampler(SAMPLERS, sampler, model=model, released=released, keep=keep, **options)
+    how = {"schedule": schedule, "threads": threads, "checkpoint": checkpoint, "progress": progress}
+    return run_sampler(chosen, **how, stated={"chosen_because": reason})
+
+
+def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: Keep | None, **given: Any) -> MixtureSampler:
+    """A sampler by its name, with the options that it has."""
+    make = known.get(name) if isinstance(name, str) else None
+    if make is None:
+        raise ModelError(f"the sampler {name!r} is not known.", hint=f"{', '.join(known)}; or leave it out")
+    others = set(given) - {field.name for field in fields(make)}
+    if others:
+        raise ModelError(f"{name} has no such option: {', '.join(sorted(others))}.", hint="Leave it out")
+    return make(keep=Keep() if keep is None else keep, **given)
+
+
+def run_sampler(sampler: MixtureSampler, *, stated: Mapping[str, Any] | None = None, **how: Any) -> MixturePosterior:
+    """Chains of a sampler as the posterior of its model; `how` goes to `run_chains`, `stated` to the draws' attributes."""
+    from privurn.inference.mixtures.results import with_population
+
+    model = sampler.model
+    attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
+    stated = {**(stated or {}), **attributes}
+    found = run_chains(sampler, **how, dims=sampler.dims(), coords=sampler.coords(), attributes=stated)
+    if "mass_not_kept" in found.sample_stats:
+        largest = float(found.sample_stats["mass_not_kept"].max())
+        found = replace(found, attributes={**found.attributes, "mass_not_kept": largest})
+    posterior = with_population(MixturePosterior(model=model, draws=found))
+    if unmixed := posterior.mixing_problems():
+        words = f"the chains have NOT mixed after {found.n_draws:,} draws each: {' '.join(unmixed[:3])}"
+        warnings.warn(words, NotMixed, stacklevel=3)
+    for problem in posterior.cut_problems():
+        warnings.warn(problem, stacklevel=3)
+    return posterior

@@ -1,0 +1,76 @@
+"""Inference from noisy sums over records, with n public or secret.
+
+Everything here is imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privurn.certificates.statistics import ReleasedStatistics as ReleasedStatistics
+    from privurn.certificates.statistics import read_statistics as read_statistics
+    from privurn.inference.sums.comparators import bootstrap_regression as bootstrap_regression
+    from privurn.inference.sums.comparators import plug_in_regression as plug_in_regression
+    from privurn.inference.sums.fit import Fit as Fit
+    from privurn.inference.sums.fit import NotMixed as NotMixed
+    from privurn.inference.sums.fit import fit_dirichlet as fit_dirichlet
+    from privurn.inference.sums.fit import fit_logistic as fit_logistic
+    from privurn.inference.sums.fit import fit_mean as fit_mean
+    from privurn.inference.sums.fit import fit_regression as fit_regression
+    from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
+    from privurn.inference.sums.mcem import maximise as maximise
+    from privurn.inference.sums.model import PythonModel as PythonModel
+    from privurn.inference.sums.observed import Observed as Observed
+    from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
+    from privurn.inference.sums.size import SizePrior as SizePrior
+    from privurn.inference.sums.table_inference import infer_table as infer_table
+    from privurn.mechanisms.sums.calibrating import Budget as Budget
+    from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic as DirichletStatistic
+    from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic as LogisticStatistic
+    from privurn.mechanisms.sums.noise_law import NoiseLaw as NoiseLaw
+    from privurn.mechanisms.sums.regression_statistic import NormalStatistic as NormalStatistic
+    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic as RegressionStatistic
+    from privurn.mechanisms.sums.statistic import NoisyStatistics as NoisyStatistics
+    from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic as BernoulliStatistic
+    from privurn.mechanisms.sums.sum_statistic import PoissonStatistic as PoissonStatistic
+    from privurn.mechanisms.sums.table_statistic import TableStatistic as TableStatistic
+
+_HOME = {
+    "Budget": "mechanisms.sums.calibrating",
+    "bootstrap_regression": "inference.sums.comparators",
+    "plug_in_regression": "inference.sums.comparators",
+    "DirichletStatistic": "mechanisms.sums.dirichlet_statistic",
+    "ReleasedStatistics": "certificates.statistics",
+    "read_statistics": "certificates.statistics",
+    "NoiseLaw": "mechanisms.sums.noise_law",
+    "LogisticPrior": "inference.sums.logistic_model",
+    "LogisticStatistic": "mechanisms.sums.logistic_statistic",
+    "NormalStatistic": "mechanisms.sums.regression_statistic",
+    "RegressionStatistic": "mechanisms.sums.regression_statistic",
+    "SizePrior": "inference.sums.size",
+    "NoisyStatistics": "mechanisms.sums.statistic",
+    "BernoulliStatistic": "mechanisms.sums.sum_statistic",
+    "PoissonStatistic": "mechanisms.sums.sum_statistic",
+    "infer_table": "inference.sums.table_inference",
+    "TableStatistic": "mechanisms.sums.table_statistic",
+    "Fit": "inference.sums.fit",
+    "NotMixed": "inference.sums.fit",
+    "fit_dirichlet": "inference.sums.fit",
+    "fit_logistic": "inference.sums.fit",
+    "fit_mean": "inference.sums.fit",
+    "fit_regression": "inference.sums.fit",
+    "maximise": "inference.sums.mcem",
+    "Observed": "inference.sums.observed",
+    "PythonModel": "inference.sums.model",
+    "RegressionPrior": "inference.sums.regression_model",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'privurn.inference.sums' has no attribute {name!r}")
+    value = getattr(import_module(f"privurn.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,114 @@
+"""A proportion and a rate; a normal mean is `RegressionModel` without covariates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _SumModel:
+    """One column, one sum, one parameter."""
+
+    n_entries: int = 1
+    n_parameters: int = 1
+    standard_width: int = 1
+    summary_size: int = 2
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """None."""
+        return {}
+
+    @property
+    def coords(self) -> Mapping[str, Any]:
+        """None."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BernoulliModel(_SumModel):
+    """x is 1 with probability p and 0 otherwise; p ~ Beta(first, second)."""
+
+    first: float = 1.0
+    second: float = 1.0
+    name: str = "bernoulli"
+
+    def __post_init__(self) -> None:
+        if not (self.first > 0.0 and self.second > 0.0):
+            raise ModelError("both parameters of the Beta prior must be positive.")
+
+    @cached_property
+    def record(self) -> Any:
+        """The prior, for the kernels."""
+        from privurn._kernels.sums.sums import Bernoulli
+
+        return Bernoulli((0,), float(self.first), float(self.second))
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """A draw from the prior."""
+        return np.clip(rng.beta(self.first, self.second, 1), 1e-12, 1.0 - 1e-12)
+
+    def variables(self, theta: Floats) -> dict[str, Floats]:
+        """The probability."""
+        return {"probability": theta[:, 0]}
+
+    def flat(self, values: Mapping[str, Any]) -> Floats:
+        """And back."""
+        return np.array([values["probability"]], np.float64)
+
+    def simulate(self, theta: Floats, *, n: int, rng: np.random.Generator) -> Floats:
+        """Zeros and ones."""
+        return np.asarray(rng.random((n, 1)) < theta[0], np.float64)
+
+    def statistic(self, records: Floats) -> Floats:
+        """The number of ones."""
+        return np.array([records.sum()])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PoissonModel(_SumModel):
+    """x ~ Poisson(rate), rate ~ Gamma(shape, rate inverse_scale), seen through the sum of min(x, upper)."""
+
+    upper: int
+    shape: float = 1.0
+    inverse_scale: float = 0.1
+    name: str = "poisson"
+
+    def __post_init__(self) -> None:
+        if not (self.upper >= 1 and self.shape > 0.0 and self.inverse_scale > 0.0):
+            raise ModelError("a Poisson model needs an upper bound of at least 1 and a positive shape and inverse scale.")
+
+    @cached_property
+    def record(self) -> Any:
+        """The prior and the bound, for the kernels."""
+        from privurn._kernels.sums.sums import Poisson
+
+        return Poisson((0,), float(self.shape), float(self.inverse_scale), float(self.upper))
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """A draw from the prior."""
+        return np.maximum(rng.gamma(self.shape, 1.0 / self.inverse_scale, 1), 1e-12)
+
+    def variables(self, theta: Floats) -> dict[str, Floats]:
+        """The rate."""
+        return {"rate": theta[:, 0]}
+
+    def flat(self, values: Mapping[str, Any]) -> Floats:
+        """And back."""
+        return np.array([values["rate"]], np.float64)
+
+    def simulate(self, theta: Floats, *, n: int, rng: np.random.Generator) -> Floats:
+        """Counts."""
+        return rng.poisson(theta[0], (n, 1)).astype(np.float64)
+
+    def statistic(self, records: Floats) -> Floats:
+        """Sum of the clamped counts."""
+        return np.array([np.minimum(records, self.upper).sum()])

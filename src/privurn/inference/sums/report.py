@@ -1,0 +1,192 @@
+"""Results beside each other: what taking sums for exact would say, and synthetic records."""
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.inference.draws import Draws, Summary
+from privurn.inference.sums.observed import released_numbers
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.output_files import write_file
+from privurn.tables.spreadsheet_text import marked
+
+if TYPE_CHECKING:
+    from privurn.certificates.statistics import ReleasedStatistics
+    from privurn.inference.sums.fit import Fit
+
+
+def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float = 0.95) -> tuple[Summary, ...]:
+    """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
+    statistics = released_numbers(statistics)
+    n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
+    if statistics.model == "table":
+        return _plug_in_table(statistics, level)
+    if n is None:
+        raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Leave --plug-in out")
+    if statistics.model == "regression":
+        from privurn.inference.sums.comparators import plug_in_regression
+
+        found = plug_in_regression(statistics)
+        deviations = np.sqrt(np.diag(found.covariance))
+        rows = [
+            _normal(f"beta[{name}]", value, deviation, level)
+            for name, value, deviation in zip(found.names, found.coefficients, deviations, strict=True)
+        ]
+        tau = 1.0 / found.residual_variance if found.residual_variance > 0.0 else math.inf
+        return (*rows, _point("tau", tau, level), _point("n", n, level))
+    if n < 2.0:
+        raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Leave --plug-in out")
+    if statistics.model == "logistic":
+        from privurn.inference.sums.logistic_plug_in import plug_in_logistic
+
+        taken = plug_in_logistic(statistics, n=n)
+        rows = [
+            _normal(f"beta[{name}]", value, deviation, level)
+            for name, value, deviation in zip(taken.names, taken.coefficients, taken.deviations, strict=True)
+        ]
+        return (*rows, _point("n", n, level))
+    return (*_plug_in_mean(statistics, n, level), _point("n", n, level))
+
+
+def _plug_in_mean(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    values, mechanism = statistics.values, statistics.mechanism
+    if statistics.model == "dirichlet":
+        alpha, deviations = dirichlet_maximum(values / n, n=n)
+        rows = zip(mechanism.columns, alpha, deviations, strict=True)
+        return [_normal(f"alpha[{part}]", value, deviation, level) for part, value, deviation in rows]
+    if statistics.model == "normal":
+        half = (mechanism.upper[0] - mechanism.lower[0]) / 2.0  # type: ignore[attr-defined]
+        centre = (mechanism.upper[0] + mechanism.lower[0]) / 2.0  # type: ignore[attr-defined]
+        mean, square = (values + n * mechanism.offsets) / n
+        variance = max(square - mean**2, 0.0) * half**2
+        tau = 1.0 / variance if variance > 0.0 else math.inf
+        return [_normal("mean", centre + half * mean, math.sqrt(variance / n), level), _point("tau", tau, level)]
+    mean = float(values[0]) / n
+    if isinstance(mechanism, PoissonStatistic):
+        return [_normal("rate", mean, math.sqrt(max(mean, 0.0) / n), level)]
+    return [_normal("probability", mean, math.sqrt(max(mean * (1.0 - mean), 0.0) / n), level)]
+
+
+def _plug_in_table(statistics: NoisyStatistics, level: float) -> tuple[Summary, ...]:
+    from privurn.inference.sums.table_inference import log_odds_ratio
+
+    counts, mechanism = np.maximum(statistics.values, 0.0), statistics.mechanism
+    total = counts.sum()
+    if total <= 0.0:
+        raise ModelError("there is no plug-in estimate: no noisy count is positive.", hint="Leave --plug-in out")
+    p = counts / total
+    rows = [
+        _normal(f"p[{name}]", share, math.sqrt(share * (1.0 - share) / total), level)
+        for name, share in zip(mechanism.names, p, strict=True)
+    ]
+    assert isinstance(mechanism, TableStatistic)
+    ratio = log_odds_ratio(p, mechanism)
+    if ratio is not None:
+        width = mechanism.shape[0]
+        four = counts[[0, 1, width, width + 1]]
+        if four.min() > 0.0:
+            rows.append(_normal("log_odds_ratio", float(ratio), math.sqrt((1.0 / four).sum()), level))
+    return (*rows, _point("n", float(total), level))
+
+
+def dirichlet_maximum(mean_logs: NDArray[np.float64], *, n: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Alpha of highest likelihood where mean log shares are these, and deviations by Fisher information for n records.
+
+    >>> from scipy.special import digamma
+    >>> alpha, _ = dirichlet_maximum(digamma([2.0, 3.0]) - digamma(5.0), n=100)
+    >>> [round(float(each), 6) for each in alpha]
+    [2.0, 3.0]
+    """
+    from scipy.special import digamma, polygamma
+
+    if not np.logaddexp.reduce(mean_logs) < 0.0:  # geometric means of shares add up to less than 1
+        raise ModelError("there is no plug-in estimate: no composition has mean logarithms like these.")
+    logs = np.zeros(len(mean_logs))
+    for _ in range(200):  # Newton in log alpha, shortened: the likelihood is concave in alpha
+        alpha = np.exp(logs)
+        gradient = digamma(alpha.sum()) - digamma(alpha) + mean_logs
+        inverse = 1.0 / polygamma(1, alpha)
+        total = polygamma(1, alpha.sum())
+        shared = total * (inverse @ gradient) / (1.0 - total * inverse.sum())
+        step = inverse * (gradient + shared) / alpha
+        logs += np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-12:
+            break
+    alpha = np.exp(logs)
+    information = np.diag(polygamma(1, alpha)) - polygamma(1, alpha.sum())
+    return alpha, np.sqrt(np.diag(np.linalg.inv(information)) / n)
+
+
+def bootstrap(statistics: NoisyStatistics, *, replicates: int, seed: int | None, level: float = 0.95) -> tuple[Summary, ...]:
+    """The parametric bootstrap's coefficients; only for a regression."""
+    from privurn.inference.sums.comparators import bootstrap_regression
+
+    found = bootstrap_regression(statistics, replicates=replicates, seed=seed)
+    deviations, ends = np.sqrt(found.variance), found.interval(level=level)
+    rows = zip(found.estimate.names, found.estimate.coefficients, deviations, ends, strict=True)
+    return tuple(_row(f"beta[{name}]", value, deviation, low, high, level) for name, value, deviation, (low, high) in rows)
+
+
+def _normal(name: str, value: float, deviation: float, level: float) -> Summary:
+    from scipy.special import ndtri
+
+    reach = float(ndtri(0.5 + level / 2.0)) * deviation
+    return _row(name, value, deviation, value - reach, value + reach, level)
+
+
+def _point(name: str, value: float, level: float) -> Summary:
+    return _row(name, value, 0.0, value, value, level)
+
+
+def _row(name: str, value: float, deviation: float, low: float, high: float, level: float) -> Summary:
+    nothing = float("nan")
+    return Summary(
+        name=name,
+        mean=float(value),
+        deviation=float(deviation),
+        lower=float(low),
+        upper=float(high),
+        level=level,
+        effective_draws=nothing,
+        tail_effective_draws=nothing,
+        mean_effective_draws=nothing,
+        r_hat=None,
+        standard_error=nothing,
+    )
+
+
+def write_synthetic_records(path: Path, found: "Fit", *, columns: tuple[str, ...], seed: int | None) -> int:
+    """Records from the posterior predictive law (parameters and n of one draw, then as many records) as a new CSV file."""
+    [records] = found.synthetic(seed=seed)
+    if found.model.name == "dirichlet":
+        records = np.exp(records)  # they are kept as logarithms
+    whole = found.model.name in ("bernoulli", "poisson")
+    rows = (records.astype(np.int64) if whole else records).tolist()
+    if found.model.name == "logistic":
+        rows = [[*covariates, int(response)] for *covariates, response in rows]
+
+    def write(target: Path) -> None:
+        with target.open("w", newline="", encoding="utf-8") as out:
+            csv.writer(out, lineterminator="\n").writerows([[marked(name) for name in columns], *rows])
+
+    write_file(path, write)
+    return len(rows)
+
+
+def write_synthetic_table(path: Path, draws: Draws, *, mechanism: TableStatistic, seed: int | None) -> int:
+    """The same for a contingency table: records in its cells."""
+    from privurn.tables import decode, write
+
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(draws.n_chains * draws.n_draws))
+    counts = rng.multinomial(int(draws.flat("n")[at]), draws.flat("p")[at])
+    table = decode(rng.permutation(np.repeat(np.arange(len(counts)), counts)), mechanism.domain)
+    write_file(path, lambda target: write(table, target))
+    return int(counts.sum())

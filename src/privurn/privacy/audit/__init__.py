@@ -1,0 +1,1 @@
+"""Attacks on whatever draws outputs: it is handed mechanisms and imports none."""

@@ -1,0 +1,1 @@
+"""Figures for the data at hand: confidential, never a guarantee."""

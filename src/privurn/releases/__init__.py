@@ -1,0 +1,1 @@
+"""From confidential data and a guarantee to what is published."""

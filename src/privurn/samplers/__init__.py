@@ -1,1 +1,0 @@
-"""Markov chains: how they are run, and the building blocks that several of them use."""
