@@ -26,11 +26,11 @@ from privurn.inference.sums import (
     PoissonStatistic,
     RegressionStatistic,
     TableStatistic,
-    release_statistics,
 )
 from privurn.inference.sums.fit import NotMixed, fit_regression
 from privurn.inference.sums.report import write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
+from privurn.releases.statistics import release_statistics
 
 APP = typer.Typer()
 register(APP)

@@ -21,7 +21,7 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, calibrate
 from privurn.mechanisms.posterior_sample import PosteriorSample, calibrate_posterior_sample
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
-from privurn.privacy import additive_noise, noisy_counts_accounting
+from privurn.privacy import additive_noise
 from privurn.privacy.additive_noise import measurement
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
@@ -32,6 +32,7 @@ from privurn.privacy.histogram_calibration import (
     smallest_weight,
     weight_up,
 )
+from privurn.privacy.laws import noisy_counts as noisy_counts_accounting
 from privurn.privacy.laws.noise import DiscreteGaussianProfile, DiscreteLaplaceProfile, LaplaceProfile
 from privurn.privacy.laws.noisy_counts import NoisyCountsProfile
 from privurn.privacy.laws.posterior_sample import LimitProfile

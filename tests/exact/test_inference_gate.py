@@ -41,7 +41,6 @@ from privurn.inference.sums import (
     PoissonStatistic,
     RegressionStatistic,
     TableStatistic,
-    release_statistics,
 )
 from privurn.inference.sums.fit import fit
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -55,6 +54,7 @@ from privurn.mechanisms.registry import BUILDERS
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.mechanisms.sums.registry import STATISTICS
 from privurn.privacy.entropy import SeededEntropy
+from privurn.releases.statistics import release_statistics
 
 ERRORS = 5.0
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from privurn.errors import ModelError
-from privurn.privacy import histogram_accounting, noise_accounting
 from privurn.privacy.conversions import RenyiProfile, ZeroConcentratedProfile
+from privurn.privacy.laws import histogram as histogram_accounting
+from privurn.privacy.laws import noise as noise_accounting
 from privurn.privacy.laws.histogram import SmoothedHistogramProfile
 from privurn.privacy.laws.noise import (
     DiscreteGaussianProfile,
