@@ -83,7 +83,7 @@ def noise_deviation(*, noise: NoiseKind, scale: float) -> float:
     """Standard deviation: sqrt(2 r)/(1 - r) with r = e^(-1/scale); of Gaussian noise the scale, up to 1e-75 from scale 3 on.
 
     >>> round(noise_deviation(noise="laplace", scale=1.0), 4), round(noise_deviation(noise="gaussian", scale=0.5), 4)
-    (1.3569, 0.4637)
+    (1.357, 0.4637)
     """
     if noise == "laplace":
         return math.sqrt(2.0) * math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
