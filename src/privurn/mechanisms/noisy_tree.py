@@ -89,9 +89,10 @@ class NoisyTree(Mechanism):
             raise ModelError(
                 "n must be a positive whole number.", hint="The number of confidential records, for example n=10000"
             )
-        if len(self.special) != len(self.shape) or min(self.special) < 0:
+        if len(self.special) != len(self.shape) or any(each < 0 for each in self.special):
             raise ModelError("special cells are counted column by column, 0 or more of them.")
         check_cells(self.cells)
+        _ = self.tree  # checks the shape
         if len(self.depths) != len(self.scales) or any(a >= b for a, b in pairwise(self.depths)):
             raise ModelError("measured depths must rise, and each needs the scale of its noise.")
         if self.depths and self.depths[-1] > self.tree.depth:
