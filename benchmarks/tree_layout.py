@@ -1,8 +1,7 @@
 """Which depths of a noisy tree should be measured? Distances of the posterior mean from the data, layout by layout.
 
 Five shapes over 4,096 cells, n records drawn from each, counts at the depths of a layout under noise whose deviation would be
-sqrt(2)/epsilon if the leaves alone were measured (for Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed is
-the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
+sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed is the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
 variation distance: geometric means over the shapes of the means over the repetitions.
 
     python -m benchmarks.tree_layout --repeats 1
@@ -10,8 +9,8 @@ variation distance: geometric means over the shapes of the means over the repeti
 
 import argparse
 import math
-from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +61,13 @@ def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float) -> Nois
 
 def posterior_mean(made: NoisyTree, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
     trees = "privurn.inference.trees"
-    measurements = import_module(f"{trees}.measurements").TreeMeasurements
-    approximate: Callable[..., object] = import_module(f"{trees}.approximation").approximate_posterior
+    measurements: Any = import_module(f"{trees}.measurements")
+    approximation: Any = import_module(f"{trees}.approximation")
     noisy = made.simulate(CountTable.from_cells(np.arange(CELLS), counts), rng=rng)
     noise = tuple((KINDS[made.noise], scale) for scale in made.scales)
-    found: Floats = approximate(measurements(made.tree, made.depths, noisy.levels, noise)).counts  # type: ignore[attr-defined]
-    return found / found.sum()
+    measured = measurements.TreeMeasurements(made.tree, made.depths, noisy.levels, noise)
+    found: Floats = approximation.approximate_posterior(measured).counts
+    return np.asarray(found / found.sum())
 
 
 def distances(made: NoisyTree, shares: Floats, *, n: int, seed: list[int]) -> tuple[float, float]:

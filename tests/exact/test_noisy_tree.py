@@ -5,7 +5,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -46,7 +46,7 @@ def nothing_kept():
 NEGLIGIBLE = 1e-24
 
 
-@lru_cache(maxsize=None)
+@cache
 def coordinate_losses(noise, scale, shift):
     """{whole number: probability} of one integer moved by `shift`; the loss is that number times `unit(noise, scale)`."""
     if noise == LAPLACE:
@@ -64,7 +64,7 @@ def unit(noise, scale):
     return 1 / scale if noise == LAPLACE else 0.5 / scale**2
 
 
-@lru_cache(maxsize=None)
+@cache
 def joint_losses(noise, moved):
     """Losses and probabilities of integers moved independently: all combinations, whole numbers of one scale added exactly."""
     losses, masses = np.zeros(1), np.ones(1)
@@ -100,7 +100,7 @@ def measured(mechanism, counts):
     return np.concatenate([*found.levels, found.special]), scales + [mechanism.special_scale] * len(found.special)
 
 
-@lru_cache(maxsize=None)
+@cache
 def moves(mechanism, contributions):
     """Which numbers move by how much between any two tables within `contributions` records of each other."""
     found = set()
@@ -180,9 +180,7 @@ def test_the_root_is_a_level_like_any_other_where_n_is_secret(secret):
 @pytest.mark.parametrize("noise", NOISES)
 def test_losses_add_up_to_the_joint_law_of_all_outputs(noise):
     """Without losses: the whole law of (root, two leaves, special), output by output, before and after a record comes."""
-    mechanism = NoisyTree(
-        n=None, shape=(2,), special=(1,), depths=(0, 1), scales=(0.5, 0.4), special_scale=0.3, noise=noise
-    )
+    mechanism = NoisyTree(n=None, shape=(2,), special=(1,), depths=(0, 1), scales=(0.5, 0.4), special_scale=0.3, noise=noise)
     reach = 12 if noise == LAPLACE else 7
 
     def law(counts):
@@ -206,9 +204,9 @@ def test_losses_add_up_to_the_joint_law_of_all_outputs(noise):
     [
         (LAPLACE, ((0.9, 1, 2), (2.3, 1, 2))),
         (LAPLACE, ((0.9, 3, 2), (2.3, 2, 1), (1.7, 1, 1))),
-        (GAUSSIAN, ((0.9, 1, 2), (2.3, 1, 2))),
+        (GAUSSIAN, ((0.6, 1, 2), (1.3, 1, 2))),
         (GAUSSIAN, ((3.2, 2, 3),)),
-        (GAUSSIAN, ((1.1, 2, 1), (3.2, 1, 2))),
+        (GAUSSIAN, ((0.5, 2, 1), (3.2, 1, 1))),
     ],
 )
 def test_never_below_fifty_digits(noise, moved):
@@ -235,7 +233,7 @@ def test_never_below_fifty_digits(noise, moved):
                 both = added
             laws.append({x * unit: p for x, p in both.items()})
         largest = sum(max(law) for law in laws)
-        for share in (0.0, 0.11, 0.3, 0.999999) if noise == LAPLACE else (0.0, 0.02, 0.07, 0.12):
+        for share in (0.0, 0.11, 0.3, 0.999999) if noise == LAPLACE else (0.0, 0.03, 0.1):
             epsilon = float(share * largest)
             exact = mpf(0)
             for combination in itertools.product(*(law.items() for law in laws)):
@@ -260,17 +258,24 @@ def test_a_missing_depth_or_a_forgotten_special_cell_is_caught(noise, secret):
         (beside, replace(beside.profile, special_scale=0.8)),
     ]
     if not secret:
-        wrong += [(plain, replace(plain.profile, neighbouring="add-remove")), (beside, replace(beside.profile, special_cells=1))]
+        wrong += [
+            (plain, replace(plain.profile, neighbouring="add-remove")),
+            (beside, replace(beside.profile, special_cells=1)),
+        ]
     for mechanism, claim in wrong:
         assert any(truth(mechanism, 1, epsilon) > 1.05 * claim.delta(epsilon) for epsilon in (*EPSILONS, 4.4, 4.9))
-        assert all(truth(mechanism, 1, epsilon) <= mechanism.profile.delta(epsilon) * (1 + 1e-9) + 1e-13 for epsilon in EPSILONS)
+        assert all(
+            truth(mechanism, 1, epsilon) <= mechanism.profile.delta(epsilon) * (1 + 1e-9) + 1e-13 for epsilon in EPSILONS
+        )
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_shifts_are_cheaper_than_group_privacy_and_dearer_than_one_record(noise):
     single = tree(True, noise=noise, **LAYOUTS["two scales"]).profile
     for epsilon in (0.3, 1.0, 2.5):
-        assert single.delta(epsilon) < single.group(2).delta(epsilon) < GroupProfile(single=single, contributions=2).delta(epsilon)
+        assert (
+            single.delta(epsilon) < single.group(2).delta(epsilon) < GroupProfile(single=single, contributions=2).delta(epsilon)
+        )
     assert single.group(2).group(3) == single.group(6)
 
 
@@ -287,7 +292,7 @@ def test_rho_bounds_every_renyi_divergence(noise, secret, layout):
             for order in (1.05, 2.0, 3.0):
                 ratios.append(math.log(masses @ np.exp((order - 1) * losses)) / (order - 1) / order)
         assert max(ratios) <= rho * (1 + 1e-9)
-        if noise == GAUSSIAN:
+        if noise == GAUSSIAN and contributions == 1:
             assert max(ratios) >= rho * (1 - 1e-9)
 
 
@@ -512,7 +517,8 @@ def test_impossible_trees_are_refused(changed, words):
 @pytest.mark.parametrize("contributions", [1, 2])
 def test_the_least_noise_meets_the_guarantee_and_less_does_not(noise, delta, special, relation, contributions):
     guarantee = Guarantee(epsilon=0.8, delta=delta, neighbouring=relation, contributions=contributions)
-    found = smallest_tree_scales(noise=noise, precisions=(0.7, 0.3), guarantee=guarantee, special_cells=special)
+    precisions = (0.7, 0.3) if noise == LAPLACE or special == 0 else (0.5, 0.5)
+    found = smallest_tree_scales(noise=noise, precisions=precisions, guarantee=guarantee, special_cells=special)
     assert (found.special is None) == (special == 0)
 
     def profile(factor):

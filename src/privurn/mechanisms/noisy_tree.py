@@ -1,7 +1,7 @@
 """The noisy tree: counts of all nodes of chosen depths of a tree over ordered cells, each with independent noise.
 
-Cells that stand in no order (null, other) are measured beside the tree. The noise is OpenDP's: exact samplers on integers, from a
-generator that the operating system seeds. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
+Cells that stand in no order (null, other) are measured beside the tree. The noise is OpenDP's: exact samplers on integers, from
+a generator that the operating system seeds. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ BESIDE = -1
 
 @dataclass(frozen=True, eq=False)
 class TreeCounts:
-    """A whole number for every node of the measured depths, `levels[i]` for the i-th of them, and one for every special cell."""
+    """A whole number for each node of the measured depths, `levels[i]` for the i-th of them, and one for each special cell."""
 
     levels: tuple[NDArray[np.int64], ...]
     special: NDArray[np.int64]
@@ -64,8 +64,8 @@ class NoisyTree(Mechanism):
     is special in any column is a special cell here.
 
     `noise`: "discrete-laplace", P(j) proportional to e^(-|j|/scale), or "discrete-gaussian", P(j) proportional to
-    e^(-j^2/(2 scale^2)), with one of `scales` for each depth and `special_scale` for the special cells. The depths rise. The root
-    (depth 0) may be measured only where n is secret: else it is n less the special cells.
+    e^(-j^2/(2 scale^2)), with one of `scales` for each depth and `special_scale` for the special cells. The depths rise. The
+    root (depth 0) may be measured only where n is secret: else it is n less the special cells.
 
     >>> mechanism = NoisyTree(n=100, shape=(4,), depths=(1, 2), scales=(4.0, 4.0), noise="discrete-laplace")
     >>> mechanism.rows, mechanism.profile.pure_epsilon
@@ -97,13 +97,12 @@ class NoisyTree(Mechanism):
             raise ModelError("measured depths must rise, and each needs the scale of its noise.")
         if self.depths and self.depths[-1] > self.tree.depth:
             raise ModelError(
-                f"the tree over {prod(self.shape):,} cells is {self.tree.depth} deep: depth {self.depths[-1]} is below its leaves.",
+                f"the tree over {prod(self.shape):,} cells is {self.tree.depth} deep: "
+                f"depth {self.depths[-1]} is below its leaves.",
                 hint=f"Measure depths up to {self.tree.depth}",
             )
         if self.depths and self.depths[0] < (0 if self.n is None else 1):
-            raise ModelError(
-                "the root is not measured where the number of records is public.", hint="Measure depths from 1 on"
-            )
+            raise ModelError("the root is not measured where the number of records is public.", hint="Measure depths from 1 on")
         for scale in (*self.scales, *(() if self.special_scale is None else (self.special_scale,))):
             check_scale(scale)
         _ = self.profile  # checks the rest

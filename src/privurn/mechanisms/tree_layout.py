@@ -37,11 +37,11 @@ class TreeLayout:
 def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: int, root: bool = False) -> TreeLayout:
     """The layout for about n records, where noise on the leaves alone would have the deviation `flat_deviation`.
 
-    Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand out.
-    Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the depths
-    are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside. All
-    have the same noise; but leaves below d* get 0.3 of the budget with Laplace noise. With `root` a tree of one node is measured
-    there.
+    Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand
+    out. Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the
+    depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
+    All have the same noise; but leaves far below d* get 0.3 of the budget with Laplace noise. With `root` a tree of one node is
+    measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
@@ -79,9 +79,9 @@ def calibrate_noisy_tree(
 ) -> NoisyTree:
     """The noisy tree with the least noise for the guarantee, laid out by `tree_layout`.
 
-    Under replace-one n is public and decides the layout. Under add-remove n is ignored, and `guess`, a public guess of it, takes
-    its place; the number of records asked for is one. `noise`: Laplace where delta = 0; else, unless given, that with which a
-    cumulative count has the smaller error (`cumulative_variance`).
+    Under replace-one n is public and decides the layout. Under add-remove n is ignored, and `guess`, a public guess of it,
+    takes its place; the number of records asked for is one. `noise`: Laplace where delta = 0; else, unless given, that with
+    which a cumulative count has the smaller error (`cumulative_variance`).
 
     >>> calibrate_noisy_tree(n=10_000, shape=(256,), guarantee=Guarantee(epsilon=1.0, delta=0.0)).scales
     (4.0, 4.0)
@@ -122,9 +122,9 @@ def cumulative_variance(mechanism: NoisyTree, *, n: int) -> float:
     """Mean squared error of the count up to a cell, on average over the cells and about: how two layouts are compared.
 
     Upwards, a node's own measurement (variance v) and the sum of its b nodes at the next measured depth (variance b w) are
-    combined by inverse variances. Downwards, given a node's count c, the first j of its b nodes have the variance w j (1 - j/b),
-    (b^2 - 1)/(6 b) w on average over j; or c^2/12, as if the records stood anywhere in it, where that is less. c is n over the
-    number of nodes.
+    combined by inverse variances. Downwards, given a node's count c, the first j of its b nodes have the variance
+    w j (1 - j/b), (b^2 - 1)/(6 b) w on average over j; or c^2/12, as if the records stood anywhere in it, where that is less. c
+    is n over the number of nodes.
     """
     nodes = [1, *(mechanism.tree.nodes(depth) for depth in mechanism.depths)]
     precision = total = 0.0  # of the sum of the nodes below; nothing is below the last

@@ -35,15 +35,17 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTreeProfile(SymmetricProfile):
-    """One independent noise for every node of the measured depths, of the depth's scale in `scales`, none of them the root's
-    where n is public; `special_cells` further cells with noise of `special_scale`. `contributions` records belong to a person.
+    """Independent noise on every node of the measured depths and on `special_cells` further cells.
+
+    Each depth has its scale in `scales`, none of them is the root where n is public, and special cells have `special_scale`.
+    `contributions` records belong to a person.
 
     With u of a person's k records in the tree and k - u in a special cell, H(u) is the loss of one count moved by u at every
     measured depth and one special count moved by k - u. Add-remove: delta is the largest divergence of H(u) over u;
     replace-one: of H(u) + H(v) over u and v, and with one special cell that is moved by |u - v| instead.
 
-    discrete-laplace, P(j) proportional to e^(-|j|/scale): with A the sum of 1/scale over the depths and B = 1/special_scale, pure
-    epsilon is k max(A, B) under add-remove, and k max(2A, A + B, 2B) under replace-one (2B with two special cells only).
+    discrete-laplace, P(j) proportional to e^(-|j|/scale): with A the sum of 1/scale over the depths and B = 1/special_scale,
+    pure epsilon is k max(A, B) under add-remove, and k max(2A, A + B, 2B) under replace-one (2B with two special cells only).
     discrete-gaussian, P(j) proportional to e^(-j^2/(2 scale^2)): rho by the same rules from k^2/(2 scale^2).
 
     Where the special cells have no less noise than some depth (for discrete-gaussian: the same), u = v = k is the worst case.
@@ -79,7 +81,9 @@ class NoisyTreeProfile(SymmetricProfile):
     @property
     def pure_epsilon(self) -> float:
         """See the class; infinite for Gaussian noise."""
-        return math.inf if self.noise == "discrete-gaussian" else float_up(self._largest_total(lambda scale: 1 / Fraction(scale)))
+        return (
+            math.inf if self.noise == "discrete-gaussian" else float_up(self._largest_total(lambda scale: 1 / Fraction(scale)))
+        )
 
     @property
     def zcdp(self) -> float:
@@ -116,17 +120,19 @@ class NoisyTreeProfile(SymmetricProfile):
         """Scale and shift of every count that moves, case by case."""
         k = self.contributions
         bounds = sorted({k * i // MOST_SPLITS for i in range(MOST_SPLITS + 1)})
-        ranges = [(i, i) for i in range(k + 1)] if k <= MOST_SPLITS else [(0, 0), *((low + 1, high) for low, high in pairwise(bounds))]
+        ranges = (
+            [(i, i) for i in range(k + 1)]
+            if k <= MOST_SPLITS
+            else [(0, 0), *((low + 1, high) for low, high in pairwise(bounds))]
+        )
         if self._special_is_covered:
             ranges = [(k, k)]
         if self.neighbouring == "add-remove":
             yield from (self._half(u) + self._special(k - u[0]) for u in ranges)
             return
         for v, u in combinations_with_replacement(ranges, 2):
-            if self.special_cells > 1:
-                beside = self._special(k - u[0]) + self._special(k - v[0])
-            else:
-                beside = self._special(u[1] - v[0])
+            one_cell = self.special_cells == 1
+            beside = self._special(u[1] - v[0]) if one_cell else self._special(k - u[0]) + self._special(k - v[0])
             yield self._half(u) + self._half(v) + beside
 
     def _half(self, u: Range) -> list[tuple[float, int]]:

@@ -87,7 +87,8 @@ class Losses:
         place = (below - below[0]).astype(np.int64)
         masses = np.bincount(place, weights=down, minlength=place[-1] + 2) + np.bincount(place + 1, weights=up)
         rounding = 1.0 + TERM_ROUNDING * (self.values.size + 8)
-        return Losses((below[0] + np.arange(masses.size)) * step, masses * rounding, step, self.beyond, exact=False)
+        values = (below[0] + np.arange(masses.size)) * step
+        return Losses(values, np.asarray(masses * rounding, np.float64), step, self.beyond, exact=False)
 
     def thinned(self) -> "Losses":
         """The law itself, or one with few enough points."""
@@ -136,7 +137,8 @@ def laplace_losses(scale: float, shift: int, times: int) -> Losses:
     one = Losses((shift - 2.0 * j) / scale, masses, 2.0 / scale, CUT)
     if times * shift < SPLIT_POINTS:
         total = reduce(np.convolve, [masses] * times) * (1.0 + TERM_ROUNDING * times * (shift + 8))
-        return Losses((2.0 * np.arange(total.size) - times * shift) / scale, total, 2.0 / scale, times * CUT)
+        values = np.asarray((2.0 * np.arange(total.size) - times * shift) / scale, np.float64)
+        return Losses(values, total, 2.0 / scale, times * CUT)
     fewer = one.on_lattice(times * float(np.ptp(one.values)) / SPLIT_POINTS)
     return reduce(lattice_sum, [fewer] * times)
 
