@@ -1,7 +1,8 @@
 """Which depths of a noisy tree should be measured? Distances of the posterior mean from the data, layout by layout.
 
 Five shapes over 4,096 cells, n records drawn from each, counts at the depths of a layout under noise whose deviation would be
-sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed is the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
+sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed are
+the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
 variation distance: geometric means over the shapes of the means over the repetitions.
 
     python -m benchmarks.tree_layout --repeats 1
