@@ -25,6 +25,7 @@ from privurn.mechanisms.local import (
     SmoothedHistogramChannel,
 )
 from privurn.mechanisms.local.from_certificate import channel_of
+from privurn.mechanisms.noisy_tree import NoisyTree
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
@@ -223,7 +224,8 @@ def test_nobody_else_knows_opendp():
             if "noisy_integers" in names:
                 adding.add("privurn." + path.relative_to(source).with_suffix("").as_posix().replace("/", "."))
     assert knowing == {"privacy/additive_noise.py"}
-    assert adding == set(BUGS) | {"privurn.mechanisms.label_discovery"}  # each has its planted bug
+    others = {"privurn.mechanisms.label_discovery", "privurn.mechanisms.noisy_tree"}
+    assert adding == set(BUGS) | others  # each has its planted bug
 
 
 def test_label_discovery_gets_its_noise_through_the_door(door, monkeypatch):
@@ -235,6 +237,19 @@ def test_label_discovery_gets_its_noise_through_the_door(door, monkeypatch):
     monkeypatch.setattr("privurn.mechanisms.label_discovery.noisy_integers", lambda exact, **_: exact)
     assert steps.discover(table).tolist() == [False, False, False]
     assert door == [("laplace", 1.5, 3)]
+
+
+@pytest.mark.parametrize(("noise", "kind"), [("discrete-laplace", "laplace"), ("discrete-gaussian", "gaussian")])
+def test_a_noisy_tree_gets_its_noise_through_the_door(noise, kind, door, monkeypatch):
+    """Depth by depth and then the special cells, each with the noise that it is accounted with."""
+    table = privurn.counts.CountTable(np.array([0, 1, 3, 4]), np.array([5, 1, 2, 7]))
+    made = NoisyTree(n=15, shape=(4,), special=(2,), depths=(1, 2), scales=(2.5, 1.5), special_scale=0.5, noise=noise)
+    found = made.draw(table, entropy=SystemEntropy()).columns()["count"] - np.array([6, 2, 5, 1, 0, 2, 7, 0])
+    assert (found - FIRST).tolist() == [0, 1, 0, 1, 2, 3, 0, 1]
+    assert door == [(kind, 2.5, 2), (kind, 1.5, 4), (kind, 0.5, 2)]
+    monkeypatch.setattr("privurn.mechanisms.noisy_tree.noisy_integers", lambda exact, **_: exact)
+    assert made.draw(table, entropy=SystemEntropy()).columns()["count"].tolist() == [6, 2, 5, 1, 0, 2, 7, 0]
+    assert len(door) == 3
 
 
 def test_numbers_at_the_ends_of_64_bits_stay_there():

@@ -16,7 +16,7 @@ from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
 from privurn.mechanisms.mechanism import Drawn, Mechanism
-from privurn.privacy.additive_noise import NoiseKind, noisy_integers, simulated_noise
+from privurn.privacy.additive_noise import NoiseKind, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_scale
@@ -98,12 +98,9 @@ class PerturbedHistogram(Mechanism):
 
     @property
     def noise_deviation(self) -> float:
-        """Standard deviation of the noise on one count, from its variance: 2 r/(1 - r)^2 on a lattice, about scale^2."""
-        if self.noise == "discrete-gaussian":
-            return self.scale
-        steps = STEPS[self.noise]
-        rate = 1.0 / (self.scale * steps)
-        return float(np.sqrt(0.5) / np.sinh(0.5 * rate)) / steps
+        """Standard deviation of the noise on one count."""
+        kind, scale = lattice_noise(self.noise, self.scale)
+        return noise_deviation(noise=kind, scale=scale) / STEPS[self.noise]
 
     @property
     def noise_share(self) -> float:

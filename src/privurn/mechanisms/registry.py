@@ -8,6 +8,7 @@ from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.noisy_tree import NoisyTree
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
@@ -19,6 +20,7 @@ BUILDERS: Mapping[str, Callable[[dict[str, Any]], Mechanism]] = {
     "dirichlet-process": PitmanYor.from_parameters,
     "pitman-yor": PitmanYor.from_parameters,
     "label-discovery": DiscoveredUrn.from_parameters,
+    "noisy-tree": NoisyTree.from_parameters,
     "perturbed-histogram": PerturbedHistogram.from_parameters,
     "smoothed-histogram": SmoothedHistogram.from_parameters,
     "posterior-sample": PosteriorSample.from_parameters,

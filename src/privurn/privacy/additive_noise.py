@@ -79,6 +79,22 @@ def log_mass(k: NDArray[np.float64], *, noise: NoiseKind, scale: float) -> NDArr
 
 
 @lru_cache(maxsize=256)
+def noise_deviation(*, noise: NoiseKind, scale: float) -> float:
+    """Standard deviation: sqrt(2 r)/(1 - r) with r = e^(-1/scale); of Gaussian noise the scale, up to 1e-75 from scale 3 on.
+
+    >>> round(noise_deviation(noise="laplace", scale=1.0), 4), round(noise_deviation(noise="gaussian", scale=0.5), 4)
+    (1.357, 0.4637)
+    """
+    if noise == "laplace":
+        return math.sqrt(2.0) * math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
+    if scale >= POISSON_FROM:
+        return scale
+    masses = [math.exp(-0.5 * (k / scale) ** 2) for k in range(1, 130)]
+    square = 2.0 * math.fsum(k * k * mass for k, mass in enumerate(masses, 1))
+    return math.sqrt(square / (1.0 + 2.0 * math.fsum(masses)))
+
+
+@lru_cache(maxsize=256)
 def log_gaussian_normaliser(scale: float) -> float:
     """Log of the sum of e^(-k^2/(2 scale^2)) over the integers."""
     if scale >= POISSON_FROM:

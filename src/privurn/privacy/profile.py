@@ -215,8 +215,15 @@ def group_growth(epsilon: float, k: int) -> float:
     return float(k) if epsilon == 0.0 else math.expm1(k * epsilon) / math.expm1(epsilon) * (1.0 + 1e-14)
 
 
-def smallest_admissible(delta_at: Callable[[float], float], target: float, *, start: float, limit: float = math.inf) -> float:
-    """Smallest x >= 0 (to RELATIVE_TOLERANCE) with delta_at(x) <= target, for a non-increasing delta_at.
+def smallest_admissible(
+    delta_at: Callable[[float], float],
+    target: float,
+    *,
+    start: float,
+    limit: float = math.inf,
+    tolerance: float = RELATIVE_TOLERANCE,
+) -> float:
+    """Smallest x >= 0 (to a relative `tolerance`) with delta_at(x) <= target, for a non-increasing delta_at.
 
     The returned value itself is admissible: a solver that stops short would promise more than it proves. Infinite when
     `limit` is reached first. Secant steps on log delta inside a bracket, with a bisection whenever one gains too little.
@@ -243,11 +250,11 @@ def smallest_admissible(delta_at: Callable[[float], float], target: float, *, st
         else:
             low, above = high / 16.0, value
     bisect = False
-    while high - low > RELATIVE_TOLERANCE * high:
+    while high - low > tolerance * high:
         width = high - low
         middle = math.sqrt(low * high) if high > 2.0 * low else 0.5 * (low + high)
         if not bisect and math.isfinite(above) and math.isfinite(below):
-            margin = 0.25 * RELATIVE_TOLERANCE * high
+            margin = 0.25 * tolerance * high
             middle = min(max(low + width * above / (above - below), low + margin), high - margin)
         if not low < middle < high:
             break

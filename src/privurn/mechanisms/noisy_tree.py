@@ -1,0 +1,240 @@
+"""The noisy tree: counts of all nodes of chosen depths of a tree over ordered cells, each with independent noise.
+
+Cells that stand in no order (null, other) are measured beside the tree. The noise is OpenDP's: exact samplers on integers, from
+a generator that the operating system seeds. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.cell_tree import CellTree
+from privurn.counts import CountTable
+from privurn.errors import ModelError
+from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.laws.noisy_tree import KINDS, NoisyTreeProfile, TreeNoise
+
+MOST_CELLS = 5_000_000
+"""Every node gets noise, the empty ones too, at some microseconds each."""
+
+BESIDE = -1
+"""Stands for the depth of the special cells, which have no place in the tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeCounts:
+    """A whole number for each node of the measured depths, `levels[i]` for the i-th of them, and one for each special cell."""
+
+    levels: tuple[NDArray[np.int64], ...]
+    special: NDArray[np.int64]
+
+
+class DrawnTree(Drawn):
+    """Measured nodes as a table: each with its first cell, its depth, its number at that depth, and its noisy count.
+
+    The special cells follow, at depth -1, numbered as they stand in the domain.
+    """
+
+    def __init__(self, tree: "NoisyTree", counts: TreeCounts) -> None:
+        self.counts = counts
+        numbers = (*counts.levels, counts.special)
+        starts = [tree.tree_cells[tree.tree.order[tree.tree.starts[depth]]] for depth in tree.depths]
+        super().__init__(np.concatenate([*starts, tree.special_cells]), weights=np.concatenate(numbers), weight_name="count")
+        self.depth = np.repeat(np.array([*tree.depths, BESIDE]), [len(each) for each in numbers])
+        self.node = np.concatenate([np.arange(len(each)) for each in numbers])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Depth, node and count."""
+        return {"depth": self.depth, "node": self.node, **super().columns()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyTree(Mechanism):
+    """Counts of the nodes of the measured `depths` of a tree over ordered cells, with independent `noise`; n = None: secret.
+
+    `shape`: how many ordered values each column has (one column, or two); `special`: how many cells beside them, "other" and
+    null. Cells are numbered as in a joint domain of those columns, in each of which the special cells come last. A cell that
+    is special in any column is a special cell here.
+
+    `noise`: "discrete-laplace", P(j) proportional to e^(-|j|/scale), or "discrete-gaussian", P(j) proportional to
+    e^(-j^2/(2 scale^2)), with one of `scales` for each depth and `special_scale` for the special cells. The depths rise. The
+    root (depth 0) may be measured only where n is secret: else it is n less the special cells.
+
+    >>> mechanism = NoisyTree(n=100, shape=(4,), depths=(1, 2), scales=(4.0, 4.0), noise="discrete-laplace")
+    >>> mechanism.rows, mechanism.profile.pure_epsilon
+    (6, 1.0)
+    """
+
+    n: int | None
+    shape: tuple[int, ...]
+    depths: tuple[int, ...]
+    scales: tuple[float, ...]
+    noise: TreeNoise
+    special: tuple[int, ...] = ()
+    special_scale: float | None = None
+
+    adds_noise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.special:
+            object.__setattr__(self, "special", (0,) * len(self.shape))
+        if self.n is not None and self.n < 1:
+            raise ModelError(
+                "n must be a positive whole number.", hint="The number of confidential records, for example n=10000"
+            )
+        if len(self.special) != len(self.shape) or any(each < 0 for each in self.special):
+            raise ModelError("special cells are counted column by column, 0 or more of them.")
+        check_cells(self.cells)
+        _ = self.tree  # checks the shape
+        if len(self.depths) != len(self.scales) or any(a >= b for a, b in pairwise(self.depths)):
+            raise ModelError("measured depths must rise, and each needs the scale of its noise.")
+        if self.depths and self.depths[-1] > self.tree.depth:
+            raise ModelError(
+                f"the tree over {prod(self.shape):,} cells is {self.tree.depth} deep: "
+                f"depth {self.depths[-1]} is below its leaves.",
+                hint=f"Measure depths up to {self.tree.depth}",
+            )
+        if self.depths and self.depths[0] < (0 if self.n is None else 1):
+            raise ModelError("the root is not measured where the number of records is public.", hint="Measure depths from 1 on")
+        for scale in (*self.scales, *(() if self.special_scale is None else (self.special_scale,))):
+            check_scale(scale)
+        _ = self.profile  # checks the rest
+
+    @property
+    def name(self) -> str:
+        """noisy-tree."""
+        return "noisy-tree"
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """Cells of the domain, the special ones too."""
+        return prod(size + beside for size, beside in zip(self.shape, self.special, strict=True))
+
+    @cached_property
+    def tree(self) -> CellTree:
+        """The tree over the ordered cells."""
+        return CellTree(self.shape)
+
+    @property
+    def profile(self) -> NoisyTreeProfile:
+        """For one record; `group` has that for several of one person."""
+        return NoisyTreeProfile(
+            noise=self.noise,
+            scales=self.scales,
+            special_cells=self.cells - prod(self.shape),
+            special_scale=self.special_scale,
+            neighbouring="add-remove" if self.n is None else "replace-one",
+        )
+
+    @property
+    def rows(self) -> int:
+        """One for each measured node and each special cell."""
+        return sum(self.tree.nodes(depth) for depth in self.depths) + self.cells - prod(self.shape)
+
+    @property
+    def records(self) -> int:  # type: ignore[override]
+        """What is drawn are the measurements."""
+        return self.rows
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Depth and number of each node, and its noisy count."""
+        return ("depth", "node", "count")
+
+    @property
+    def noise_deviations(self) -> tuple[float, ...]:
+        """Standard deviation of the noise at each measured depth."""
+        return tuple(noise_deviation(noise=KINDS[self.noise], scale=scale) for scale in self.scales)
+
+    @property
+    def special_deviation(self) -> float | None:
+        """Standard deviation of the noise of a special cell, if there are any."""
+        return None if self.special_scale is None else noise_deviation(noise=KINDS[self.noise], scale=self.special_scale)
+
+    @property
+    def _ordered(self) -> NDArray[np.bool_]:
+        """Which cells of the domain are in the tree."""
+        inside = np.ones(1, np.bool_)
+        for size, beside in zip(self.shape, self.special, strict=True):
+            inside = np.outer(np.arange(size + beside) < size, inside).ravel()
+        return inside
+
+    @property
+    def tree_cells(self) -> NDArray[np.int64]:
+        """Cells of the domain that the tree stands over, in the tree's own numbers."""
+        return np.flatnonzero(self._ordered)
+
+    @property
+    def special_cells(self) -> NDArray[np.int64]:
+        """Cells of the domain beside the tree."""
+        return np.flatnonzero(~self._ordered)
+
+    def exact_counts(self, counts: CountTable) -> TreeCounts:
+        """What is measured, without noise: confidential."""
+        dense, ordered = counts.dense(self.cells), self._ordered
+        return TreeCounts(tuple(self.tree.sums(dense[ordered], depth) for depth in self.depths), dense[~ordered])
+
+    def draw(self, counts: CountTable, *, entropy: Entropy) -> DrawnTree:
+        """Noise by OpenDP, whatever `entropy` is."""
+        self.check(counts)
+        exact, kind = self.exact_counts(counts), KINDS[self.noise]
+        levels = tuple(
+            noisy_integers(level, noise=kind, scale=scale) for level, scale in zip(exact.levels, self.scales, strict=True)
+        )
+        special = exact.special
+        if self.special_scale is not None:
+            special = noisy_integers(special, noise=kind, scale=self.special_scale)
+        return DrawnTree(self, TreeCounts(levels, special))
+
+    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> TreeCounts:
+        """Floating-point twin for simulation, never for a release."""
+        exact, kind = self.exact_counts(counts), KINDS[self.noise]
+        levels = tuple(
+            level + simulated_noise(level.shape, noise=kind, scale=scale, rng=rng)
+            for level, scale in zip(exact.levels, self.scales, strict=True)
+        )
+        special = exact.special
+        if self.special_scale is not None:
+            special = special + simulated_noise(special.shape, noise=kind, scale=self.special_scale, rng=rng)
+        return TreeCounts(levels, special)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "shape": list(self.shape),
+            "special": list(self.special),
+            "depths": list(self.depths),
+            "noise": self.noise,
+            "scales": list(self.scales),
+            "special_scale": self.special_scale,
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "NoisyTree":
+        """Inverse of `parameters`."""
+        return cls(
+            n=None if data["n"] is None else int(data["n"]),
+            shape=tuple(int(each) for each in data["shape"]),
+            special=tuple(int(each) for each in data["special"]),
+            depths=tuple(int(each) for each in data["depths"]),
+            noise=data["noise"],
+            scales=tuple(float(each) for each in data["scales"]),
+            special_scale=None if data["special_scale"] is None else float(data["special_scale"]),
+        )
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a tree over more cells than noise can be added to in a reasonable time."""
+    if cells > MOST_CELLS:
+        raise ModelError(
+            f"a noisy tree adds noise to every cell, and at most {MOST_CELLS:,} are supported.",
+            hint="Use a larger grid step, wider bins, or one column instead of two",
+        )

@@ -1,0 +1,136 @@
+"""Which depths of a tree are measured, and with how much noise: from public quantities only.
+
+The rule was chosen by simulation: docs/proofs/noisy-trees.md has its figures, `python -m benchmarks.tree_layout` prints them. A
+layout that followed the data, or a secret number of records, would itself be a release.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from privurn.cell_tree import CellTree
+from privurn.errors import ModelError
+from privurn.mechanisms.noisy_tree import NoisyTree, check_cells
+from privurn.privacy.additive_noise import noise_deviation
+from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
+from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
+from privurn.privacy.profile import Guarantee
+
+SPACING: dict[TreeNoise, float] = {"discrete-laplace": 4.0, "discrete-gaussian": 2.0}
+"""Binary depths from one measured depth to the next, about: Gaussian noise grows with the root of their number only."""
+
+DEVIATIONS = 8.0
+"""A depth is worth measuring down to where a node holds this many deviations of the noise, on average; but for the leaves."""
+
+LEAVES_SHARE = 0.3
+"""Of the budget for leaves far below that, with Laplace noise."""
+
+
+@dataclass(frozen=True)
+class TreeLayout:
+    """Measured depths, and their relative precisions (1/scale)."""
+
+    depths: tuple[int, ...]
+    precisions: tuple[float, ...]
+
+
+def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: int, root: bool = False) -> TreeLayout:
+    """The layout for about n records, where noise on the leaves alone would have the deviation `flat_deviation`.
+
+    Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand
+    out. Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the
+    depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
+    All have the same noise; but leaves far below d* get 0.3 of the budget with Laplace noise. With `root` a tree of one node is
+    measured there.
+
+    >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
+    (4, 8, 12)
+    >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=100)
+    TreeLayout(depths=(3, 12), precisions=(0.7, 0.3))
+    """
+    depth, spacing = tree.depth, SPACING[noise]
+    if depth == 0:
+        if not root:
+            raise ModelError("a tree of one cell has nothing to measure where n is public.", hint="Use a finer domain")
+        return TreeLayout((0,), (1.0,))
+    worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
+    if worthwhile > depth - spacing:
+        depths = _spread(float(depth), spacing)
+        return TreeLayout(depths, (1.0 / len(depths),) * len(depths))
+    coarse = _spread(worthwhile, spacing)
+    leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
+    return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))
+
+
+def _spread(last: float, spacing: float) -> tuple[int, ...]:
+    """Depths spread evenly down to `last`, about `spacing` apart."""
+    count = max(1, round(last / spacing))
+    return tuple(sorted({max(1, round(last * i / count)) for i in range(1, count + 1)}))
+
+
+def calibrate_noisy_tree(
+    *,
+    n: int | None,
+    shape: tuple[int, ...],
+    guarantee: Guarantee,
+    special: tuple[int, ...] = (),
+    guess: int | None = None,
+    noise: TreeNoise | None = None,
+) -> NoisyTree:
+    """The noisy tree with the least noise for the guarantee, laid out by `tree_layout`.
+
+    Under replace-one n is public and decides the layout. Under add-remove n is ignored, and `guess`, a public guess of it,
+    takes its place; the number of records asked for is one. `noise`: Laplace where delta = 0; else, unless given, that with
+    which a cumulative count has the smaller error (`cumulative_variance`).
+
+    >>> calibrate_noisy_tree(n=10_000, shape=(256,), guarantee=Guarantee(epsilon=1.0, delta=0.0)).scales
+    (4.0, 4.0)
+    """
+    secret = guarantee.neighbouring == "add-remove"
+    size = guess if secret else n
+    if size is None or size < 1:
+        raise ModelError(
+            "the layout of a noisy tree needs the number of records, or a public guess of it where it is secret.",
+            hint="For example guess=10000; the number of records that shall be published will do",
+        )
+    tree = CellTree(shape)
+    check_cells(tree.cells)
+    kinds: tuple[TreeNoise, ...] = (noise,) if noise else ("discrete-laplace", "discrete-gaussian")
+    if guarantee.delta == 0.0 and noise is None:
+        kinds = ("discrete-laplace",)
+    made = [_calibrated(tree, guarantee, special=special, n=None if secret else size, guess=size, noise=kind) for kind in kinds]
+    return min(made, key=lambda each: each[0])[1]
+
+
+def _calibrated(
+    tree: CellTree, guarantee: Guarantee, *, special: tuple[int, ...], n: int | None, guess: int, noise: TreeNoise
+) -> tuple[float, NoisyTree]:
+    """Variance of a cumulative count, and the mechanism."""
+    (flat,), _ = smallest_tree_scales(noise=noise, precisions=(1.0,), guarantee=guarantee)
+    deviation = noise_deviation(noise=KINDS[noise], scale=flat)
+    layout = tree_layout(tree, noise=noise, flat_deviation=deviation, n=guess, root=n is None)
+    first = NoisyTree(n=n, shape=tree.shape, depths=layout.depths, scales=layout.precisions, noise=noise)
+    beside = replace(first, special=special, special_scale=1.0).cells - tree.cells if any(special) else 0
+    scales, special_scale = smallest_tree_scales(
+        noise=noise, precisions=layout.precisions, guarantee=guarantee, special_cells=beside
+    )
+    made = replace(first, scales=scales, special=special, special_scale=special_scale)
+    return cumulative_variance(made, n=guess), made
+
+
+def cumulative_variance(mechanism: NoisyTree, *, n: int) -> float:
+    """Mean squared error of the count up to a cell, on average over the cells and about: how two layouts are compared.
+
+    Upwards, a node's own measurement (variance v) and the sum of its b nodes at the next measured depth (variance b w) are
+    combined by inverse variances. Downwards, given a node's count c, the first j of its b nodes have the variance
+    w j (1 - j/b), (b^2 - 1)/(6 b) w on average over j; or c^2/12, as if the records stood anywhere in it, where that is less. c
+    is n over the number of nodes.
+    """
+    nodes = [1, *(mechanism.tree.nodes(depth) for depth in mechanism.depths)]
+    precision = total = 0.0  # of the sum of the nodes below; nothing is below the last
+    for deviation, (above, at) in zip(mechanism.noise_deviations[::-1], list(pairwise(nodes))[::-1], strict=True):
+        branching = at / above
+        variance = 1.0 / (1.0 / deviation**2 + precision)
+        total += min(variance * (branching - 1.0 / branching) / 6.0, (n / above) ** 2 / 12.0)
+        precision = 1.0 / (branching * variance)
+    return total
