@@ -20,9 +20,9 @@ from privurn.errors import CalibrationError, CertificateError, ModelError
 from privurn.mechanisms.noisy_tree import MOST_CELLS, NoisyTree
 from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, tree_layout
-from privurn.privacy import shift_losses
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.entropy import SystemEntropy
+from privurn.privacy.laws import shift_losses
 from privurn.privacy.laws.noisy_counts import NoisyCountsProfile
 from privurn.privacy.laws.noisy_tree import NoisyTreeProfile
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
