@@ -15,7 +15,7 @@ from privurn.counts import CountTable
 from privurn.domain import ColumnDomain
 from privurn.errors import ModelError, NotCertifiable
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.pseudo_posterior import BLOCK
@@ -114,6 +114,18 @@ class AsymptoticPseudoPosterior(Mechanism):
             entropy=entropy,
         )
         return Drawn(cells)
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """Cells of the domain."""
+        return self.domain.size
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The model, and the draw of its parameters."""
+        model = f"the model: a {self.model.kind} curve does not follow the data everywhere"
+        rare = "" if self.variant == "unweighted" else ", and rare records weigh less"
+        return ErrorSources(shrinkage=f"{model}{rare}", noise="the draw of the model's parameters")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

@@ -17,7 +17,7 @@ from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_weight, weight_up
 from privurn.privacy.laws.histogram import SmoothedHistogramProfile
@@ -78,6 +78,17 @@ class SmoothedHistogram(Mechanism):
         """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
         weight = float(self.weight)
         return rng.multinomial(self.records, (1.0 - weight) * counts.dense(self.cells) / counts.n + weight / self.cells)
+
+    @property
+    def in_words(self) -> str:
+        """For readers of a report."""
+        return "records drawn from the histogram of the data, mixed with the uniform distribution"
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The uniform."""
+        share = f"the uniform over {self.cells:,} cells weighs {float(self.weight):.1%} of what is released"
+        return ErrorSources(shrinkage=f"shrinkage: {share}")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

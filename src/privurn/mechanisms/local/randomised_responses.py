@@ -92,6 +92,7 @@ class RandomisedResponsesChannel(LocalChannel):
 
     responses: tuple[RandomisedResponseChannel, ...]
     name: ClassVar[str] = "randomised-responses"
+    adds_noise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         responses = tuple(self.responses)
