@@ -3,15 +3,16 @@
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace
-from fractions import Fraction as F
+from fractions import Fraction
 from itertools import product
+from types import MappingProxyType
 
 import numpy as np
 import pytest
-from mechanism_contract import MechanismContract, replaced_records
 from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
 import privurn
+from mechanism_contract import MechanismContract, replaced_records
 from privurn.domain import Categories, Grid, JointDomain, OpenLabels
 from privurn.inference.counts.count_terms import term_for
 from privurn.inference.counts.released import observe
@@ -41,6 +42,7 @@ from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.profile import Guarantee
 
+F = Fraction
 RNG = np.random.default_rng(7)
 LABELS = RNG.choice(["a", "b", "c"], 60, p=[0.6, 0.3, 0.1])
 ZEROS_AND_ONES = RNG.integers(0, 2, 60).astype(float)
@@ -217,7 +219,7 @@ class TestPseudoPosterior(CountContract):
 
     name, closest = "pseudo-posterior", 0.1  # bounded range is a bound, and no record reaches its ends
     data, domain = ZEROS_AND_ONES, Grid(0, 1, 1)
-    options = {"model": Bernoulli()}
+    options = MappingProxyType({"model": Bernoulli()})
     no_likelihood = "no likelihood"
 
     def tiny(self):
@@ -300,7 +302,7 @@ class TestLocalRandomisedResponse(ChannelContract):
 class TestLocalRandomisedResponses(TestLocalRandomisedResponse):
     name = "local-randomised-responses"
     data = np.array(list(zip(LABELS.tolist(), LABELS[::-1].tolist(), strict=True)), dtype=[("u", "U1"), ("v", "U1")])
-    options = {"channel": "randomised-response", "categories": {"u": ["a", "b", "c"], "v": ["a", "b", "c"]}}
+    options = MappingProxyType({"channel": "randomised-response", "categories": {key: ["a", "b", "c"] for key in "uv"}})
     channel = RandomisedResponsesChannel(responses=(RandomisedResponseChannel(categories=2, odds=F(2)),) * 2)
     records = (0, 1, 2, 3)
 

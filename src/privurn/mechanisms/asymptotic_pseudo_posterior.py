@@ -4,9 +4,10 @@ Their guarantee is asymptotic (aDP): epsilon = 2 max_i a_i D_i at the data at ha
 grows. It is not differential privacy, so a profile is refused.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,9 @@ class AsymptoticPseudoPosterior(Mechanism):
     downscale: float = 1.0
 
     certifiable: ClassVar[bool] = False
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        f"asymptotic pseudo-posterior, {variant}": {"variant": variant} for variant in get_args(Variant)
+    }
 
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)

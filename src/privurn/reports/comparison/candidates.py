@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privurn.domain import Bins, Grid, JointDomain
-from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
+from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, Variant
 from privurn.mechanisms.mechanism import ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
@@ -67,12 +67,7 @@ def ways() -> dict[str, Mapping[str, Any]]:
     return found
 
 
-ASYMPTOTIC: Mapping[str, Variant] = {
-    "asymptotic pseudo-posterior, unweighted": "unweighted",
-    "asymptotic pseudo-posterior, weighted": "weighted",
-    "asymptotic pseudo-posterior, weighted-e": "weighted-e",
-    "asymptotic pseudo-posterior, censor-w": "censor-w",
-}
+ASYMPTOTIC = AsymptoticPseudoPosterior.ways
 """Ways of the literature without differential privacy: only with a model, and only where they are asked for."""
 
 NO_CERTIFICATE = "no certificate: asymptotic only"
@@ -105,13 +100,13 @@ def candidates(
     for name, way, group, size in _ways(_wanted(names, offered, asymptotic=asymptotic), cells, coarser):
         try:
             if way in ASYMPTOTIC:
-                mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way], n, n_records, domain, model, guarantee)
+                mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way]["variant"], n, n_records, domain, model, guarantee)
             else:
                 asked = {key: given[key] if value is ... else value for key, value in ways()[way].items()}
                 plain: dict[str, Any] = {"guarantee": guarantee, "n_records": n_records, "mechanism": _family(way)}
                 request = Request(**(plain | asked))
                 mechanism = _chosen(n, size, request, domain if group == 1 else None)
-        except (CalibrationError, ModelError, DomainError) as error:
+        except (CalibrationError, ModelError, DomainError, FormatError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
         able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=way not in ASYMPTOTIC))
@@ -122,7 +117,7 @@ def _offered(given: Mapping[str, Any], *, asymptotic: bool) -> list[str]:
     """The ways that there is enough to try."""
     if given["model"] is None and (given["reference"] is not None or asymptotic):
         raise ModelError(
-            "a pseudo-posterior needs a model of the column.",
+            "a reference, and mechanisms without a certificate, need a model of the column.",
             hint="model=privurn.mechanisms.models.Beta(), or --model beta, bernoulli, or a YAML file with kind and its bounds",
         )
     able = [way for way, asked in ways().items() if all(given[key] is not None for key, value in asked.items() if value is ...)]
@@ -142,7 +137,7 @@ def _asymptotic(
 ) -> AsymptoticPseudoPosterior:
     """With the threshold epsilon/2 of the paper, where the variant has one."""
     if domain is None or model is None:
-        raise ModelError("a pseudo-posterior needs a model of the column, and its domain.")
+        raise ModelError("a model of the column, and its domain, are needed.")
     threshold = guarantee.epsilon / 2.0 if variant in ("weighted-e", "censor-w") else None
     records = n if n_records is None else n_records
     return AsymptoticPseudoPosterior(
@@ -165,7 +160,7 @@ def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: 
         if not any(name in (way, _family(way)) for way in offered):
             raise ModelError(
                 f"the mechanism {name!r} needs more than its name.",
-                hint="model= (--model) for a pseudo-posterior, reference= for a weighted one, "
+                hint="model= (--model) of the column, reference= to weigh its records, "
                 "asymptotic=True (--asymptotic) for one without a certificate",
             )
     named = [way for way in offered if way in names or _family(way) in names]
@@ -185,6 +180,6 @@ def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> 
                 yield f"{way}, {size:,} cells", way, group, size
 
 
-def _why_not(error: CalibrationError | ModelError | DomainError) -> str:
+def _why_not(error: PrivurnError) -> str:
     nearest = [each for each in getattr(error, "alternatives", ()) if "--mechanism" not in each]  # others are here anyway
     return f"{error.message} The nearest that it offers is {nearest[0]}." if nearest else error.message
