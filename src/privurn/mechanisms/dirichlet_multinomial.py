@@ -43,6 +43,10 @@ class DirichletMultinomial(Mechanism):
     records: int
 
     coarser: ClassVar[bool] = True
+    in_words: ClassVar[str] = (
+        "an urn that starts with prior records in every cell of the public domain, holds the confidential records as well, "
+        "and is drawn from with reinforcement"
+    )
 
     def __post_init__(self) -> None:
         alphas = (self.alpha,) if isinstance(self.alpha, Fraction) else self.alpha
@@ -153,14 +157,6 @@ class DirichletMultinomial(Mechanism):
         """Floating-point twin for simulation, never for a release: how often each cell is drawn, O(cells)."""
         prior = float(self.alpha) if isinstance(self.alpha, Fraction) else np.array([float(each) for each in self.alpha])
         return rng.multinomial(self.records, rng.dirichlet(counts.dense(self.cells) + prior))
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return (
-            "an urn that starts with prior records in every cell of the public domain, holds the confidential records as well, "
-            "and is drawn from with reinforcement"
-        )
 
     @property
     def error_sources(self) -> ErrorSources:

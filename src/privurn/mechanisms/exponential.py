@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ class ExponentialHistogram(Mechanism):
     epsilon: float
     loss: LossName = "l1"
     gaps: tuple[Fraction, ...] | None = None
+
+    in_words: ClassVar[str] = "a histogram drawn with a probability that falls with its distance from the data"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -174,11 +176,6 @@ class ExponentialHistogram(Mechanism):
             rng=rng,
             runs=runs,
         )
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return "a histogram drawn with a probability that falls with its distance from the data"
 
     @property
     def error_sources(self) -> ErrorSources:

@@ -3,7 +3,7 @@
 A label's name is itself confidential. The count of every label that occurs gets discrete Laplace noise, and those whose noisy
 counts reach a threshold are named; a label held by one person alone is, with a small probability that delta pays for.
 Replacing a record moves two counts by one each: distances (l0, l1, linf) = (2, 2, 1). What that costs, and how noise and
-threshold are found, is in privacy/label_discovery_accounting.py.
+threshold are found, is in privacy/laws/label_discovery.py.
 """
 
 from collections.abc import Mapping
@@ -112,6 +112,9 @@ class DiscoveredUrn(Mechanism):
 
     adds_noise: ClassVar[bool] = True
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # comparisons are on a public domain
+    in_words: ClassVar[str] = (
+        "noisy counts that decide which labels may be named, then an urn on those labels and \u201cother\u201d"
+    )
 
     def __post_init__(self) -> None:
         if (self.urn.n, self.urn.records) != (self.n, self.records):
@@ -142,11 +145,6 @@ class DiscoveredUrn(Mechanism):
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Second step: `counts` are those of the kept labels (0, 1, ...) and "other"."""
         return self.urn.draw(counts, entropy=entropy)
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return "noisy counts that decide which labels may be named, then an urn on those labels and \u201cother\u201d"
 
     def fits(self, domain: Mapping[str, Any]) -> bool:
         """Open labels, those that were named each once."""

@@ -132,12 +132,12 @@ class Mechanism(ABC):
         if self.n is not None and counts.n != self.n:
             raise ModelError("the mechanism was planned for another number of records than the data hold.")
 
-    def simulate(self, counts: CountTable, /, *, rng: np.random.Generator) -> Any:
+    def simulate(self, data: Any, /, *, rng: np.random.Generator) -> Any:
         """For simulation, never for a release: how often each cell is drawn, or the numbers beside the cells.
 
         A floating-point twin where a mechanism has one, else seeded exact draws.
         """
-        drawn = self.draw(counts, entropy=SeededEntropy(int(rng.integers(2**63))))
+        drawn = self.draw(data, entropy=SeededEntropy(int(rng.integers(2**63))))
         return np.bincount(drawn.cells, drawn.weights, minlength=self.cells or 0)
 
     def shared_law(self, counts: CountTable) -> Any:
@@ -146,7 +146,7 @@ class Mechanism(ABC):
 
     def simulated_weights(self, counts: CountTable, *, rng: np.random.Generator, law: Any = None) -> NDArray[Any]:
         """A simulated release as a weight for each cell, negative ones 0; `law` is `shared_law` where it is at hand."""
-        drawn = np.asarray(self.simulate(counts, rng=rng))
+        drawn = np.asarray(self.simulate(counts, rng=rng, **({} if law is None else {"law": law})))
         weights = np.maximum(drawn.reshape(-1, self.cells or drawn.shape[-1]).sum(axis=0), 0)  # several draws are averaged
         return weights if weights.any() else np.ones(len(weights))
 

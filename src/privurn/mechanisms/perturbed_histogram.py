@@ -71,6 +71,7 @@ class PerturbedHistogram(Mechanism):
 
     adds_noise: ClassVar[bool] = True
     coarser: ClassVar[bool] = True
+    in_words: ClassVar[str] = "counts of the cells with random noise added to each"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "perturbed-histogram": {},
         "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
@@ -184,11 +185,6 @@ class PerturbedHistogram(Mechanism):
     def rows_are(self) -> str:
         """Counts or records."""
         return "noisy counts" if self.publish == "counts" else super().rows_are
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return "counts of the cells with random noise added to each"
 
     @property
     def error_sources(self) -> ErrorSources:

@@ -66,6 +66,8 @@ class PosteriorSample(Mechanism):
     records: int = RECORDS
     draws: int = 1
 
+    rows_are: ClassVar[str] = "cell probabilities"
+    in_words: ClassVar[str] = "cell probabilities drawn from the posterior distribution of a Dirichlet prior"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"posterior-sample": {"n_records": None}}  # its records are a resolution
 
     def __post_init__(self) -> None:
@@ -122,16 +124,6 @@ class PosteriorSample(Mechanism):
         """Floating-point twin for simulation, never for a release: the average of the draws' probabilities."""
         draws = [self.urn.simulate(counts, rng=rng) / self.records for _ in range(self.draws)]
         return np.asarray(np.mean(draws, axis=0))
-
-    @property
-    def rows_are(self) -> str:
-        """Probabilities."""
-        return "cell probabilities"
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return "cell probabilities drawn from the posterior distribution of a Dirichlet prior"
 
     @property
     def error_sources(self) -> ErrorSources:

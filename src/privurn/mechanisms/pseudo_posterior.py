@@ -79,6 +79,9 @@ class PseudoPosterior(Mechanism):
     downscale: float = 1.0
 
     certifiable: ClassVar[bool] = True
+    in_words: ClassVar[str] = (
+        "records drawn from a small model whose parameters come from a posterior with censored log densities"
+    )
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "pseudo-posterior": {"model": ...},
         "pseudo-posterior, reference": {"model": ..., "reference": ...},
@@ -187,6 +190,8 @@ class PseudoPosterior(Mechanism):
         law = self.model.prior() * np.exp((scores - scores.max()).astype(np.float64) * (self.threshold / STEPS))
         return np.asarray(law / law.sum())
 
+    shared_law = law
+
     def simulate(self, counts: CountTable, *, rng: np.random.Generator, law: Floats | None = None) -> NDArray[np.int64]:
         """Floating-point twin for simulation, never for a release: how often each cell is drawn.
 
@@ -200,21 +205,6 @@ class PseudoPosterior(Mechanism):
             weights = cell_weights(self.model, self.model.grid()[point], edges)
             out += rng.multinomial(size, weights / weights.sum())
         return out
-
-    def shared_law(self, counts: CountTable) -> Floats:
-        """`law`."""
-        return self.law(counts)
-
-    def simulated_weights(
-        self, counts: CountTable, *, rng: np.random.Generator, law: Floats | None = None
-    ) -> NDArray[np.int64]:
-        """Of one law for many simulated releases."""
-        return self.simulate(counts, rng=rng, law=law)
-
-    @property
-    def in_words(self) -> str:
-        """For readers of a report."""
-        return "records drawn from a small model whose parameters come from a posterior with censored log densities"
 
     @property
     def error_sources(self) -> ErrorSources:

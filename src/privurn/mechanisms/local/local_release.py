@@ -61,6 +61,7 @@ class LocalRelease(Mechanism):
     order: Order = "shuffled"
 
     synthetic: ClassVar[bool] = False
+    rows_are: ClassVar[str] = "locally privatised records"
     assumes: ClassVar[tuple[str, ...]] = (LOCAL_MODEL,)
 
     def __post_init__(self) -> None:
@@ -117,16 +118,15 @@ class LocalRelease(Mechanism):
         shuffled: NDArray[Any] = released[places]
         return shuffled
 
+    def simulate(self, data: ArrayLike, /, *, rng: np.random.Generator) -> NDArray[Any]:
+        """The channel's twin, in the order of the data."""
+        return self.channel.simulate(data, rng=rng)
+
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""
         return {"n": self.n, "order": self.order, "channel": self.channel.parameters()}
 
     # -- what is published
-
-    @property
-    def rows_are(self) -> str:
-        """Records, each by itself."""
-        return "locally privatised records"
 
     @property
     def in_words(self) -> str:

@@ -61,6 +61,7 @@ class StatisticMechanism(Mechanism):
     adds_noise: ClassVar[bool] = True
     saves_data: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
+    rows_are: ClassVar[str] = "noisy sums"
     n: ClassVar[None] = None  # type: ignore[misc]
     """No parameter: where the number of records is public it is part of what is published."""
     records: ClassVar[int] = 0  # type: ignore[misc]
@@ -178,6 +179,10 @@ class StatisticMechanism(Mechanism):
             sums, n = self.sum_units(source)
         return self.add_noise(sums, n, entropy=entropy)
 
+    def simulate(self, data: Any, /, *, rng: np.random.Generator) -> "NoisyStatistics":
+        """There is no twin: models of the records simulate sums."""
+        raise ModelError("noisy sums are not simulated from data.", hint="Use `simulate` of a model, or `draw`")
+
     def add_noise(self, sums: list[int], n: int, *, entropy: Entropy) -> "NoisyStatistics":
         """Noise on exact sums (in lattice steps) and, where it shall be published, on n."""
         noise = self.noise.draw_units(len(sums), entropy=entropy)
@@ -191,11 +196,6 @@ class StatisticMechanism(Mechanism):
         return NoisyStatistics(mechanism=self, values=values, noisy_n=noisy_n)
 
     # -- what is published
-
-    @property
-    def rows_are(self) -> str:
-        """Sums."""
-        return "noisy sums"
 
     @property
     def in_words(self) -> str:

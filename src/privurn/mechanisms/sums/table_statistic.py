@@ -24,7 +24,7 @@ class TableStatistic(StatisticMechanism):
     """Counts of the cells of a public `domain`, each with noise; the first column's values vary fastest.
 
     A record added or removed moves one count by 1; a record replaced moves two. Without a noisy n the profile is the exact one
-    of noisy counts (privacy.noisy_counts_accounting), for several records to a person by group privacy where the noise is
+    of noisy counts (privacy.laws.noisy_counts), for several records to a person by group privacy where the noise is
     Laplace: what `PerturbedHistogram` has for the same noise. Otherwise it is that of the class.
     """
 

@@ -117,7 +117,7 @@ def _offered(given: Mapping[str, Any], *, asymptotic: bool) -> list[str]:
     """The ways that there is enough to try."""
     if given["model"] is None and (given["reference"] is not None or asymptotic):
         raise ModelError(
-            "a reference, and mechanisms without a certificate, need a model of the column.",
+            "a mechanism with a reference, or without a certificate, needs a model of the column.",
             hint="model=privurn.mechanisms.models.Beta(), or --model beta, bernoulli, or a YAML file with kind and its bounds",
         )
     able = [way for way, asked in ways().items() if all(given[key] is not None for key, value in asked.items() if value is ...)]
