@@ -12,7 +12,7 @@ import pytest
 import privurn
 from privurn.cli import main
 from privurn.cli.console import rounded_up
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.composition import compose
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain, instance_epsilon_public_domain
 from privurn.privacy.trade_off import power_bound, trade_off
@@ -63,7 +63,7 @@ def here_command(capsys, monkeypatch):
 def profile_of(folder):
     certificate = privurn.Certificate.read(folder)
     promise = privurn.Guarantee(**certificate["target"], contributions=certificate["privacy_unit"]["contributions"])
-    return mechanism_from_parameters(**certificate["mechanism"]).profile.group(promise.contributions)
+    return rebuild(**certificate["mechanism"]).profile.group(promise.contributions)
 
 
 def answer(done):

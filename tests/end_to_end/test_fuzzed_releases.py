@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import privurn
-from privurn.certificates.certify import rebuild
 from privurn.counts import CountTable
 from privurn.errors import PrivurnError
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy
 from release_twin import PlayedEntropy, UrnTwin, bin_cell, category_cell, grid_cell, write_table
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from privurn.errors import CertificateError, DomainError, ModelError
 from privurn.mechanisms.local import (
-    CHANNELS,
     DiscreteGaussianChannel,
     DiscreteLaplaceChannel,
     GaussianChannel,
@@ -26,9 +25,9 @@ from privurn.mechanisms.local import (
     NoisyStatisticChannel,
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
-    channel_from_parameters,
 )
 from privurn.mechanisms.local.gaussian import largest_rho
+from privurn.mechanisms.registry import channel_from_parameters
 from privurn.privacy.additive_noise import log_mass, measurement
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import SeededEntropy
@@ -171,7 +170,7 @@ def test_calibrations_end_on_the_private_side(lower, width, epsilon, delta):
     ):
         assert channel.profile.pure_epsilon <= epsilon
         assert channel.profile.pure_epsilon >= min(epsilon, 40.0) * (1 - 1e-4)
-        assert CHANNELS[channel.name].from_parameters(json.loads(json.dumps(channel.parameters()))) == channel
+        assert channel_from_parameters(channel.name, json.loads(json.dumps(channel.parameters()))) == channel
     for calibration in ("analytic", "zcdp"):
         made = GaussianChannel.calibrate(bounds=bounds, epsilon=epsilon, delta=delta, calibration=calibration)
         assert made.profile.delta(epsilon) <= delta

@@ -25,7 +25,7 @@ from privurn.mechanisms.exponential import (
 )
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES
 from privurn.mechanisms.exponential_sampling import candidate, choose
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.profile import Guarantee
 
@@ -417,7 +417,7 @@ def test_parameters_round_trip_and_calibration_is_pure(name):
     made = calibrate_exponential(n=500, cells=4, guarantee=Guarantee(epsilon=0.7, delta=0.0), loss=name, records=9, gaps=gaps)
     assert made.epsilon == 0.7
     assert made.profile.delta(0.7) == 0.0
-    assert mechanism_from_parameters("exponential", json.loads(json.dumps(made.parameters()))) == made
+    assert rebuild("exponential", json.loads(json.dumps(made.parameters()))) == made
     loose = calibrate_exponential(n=500, cells=4, guarantee=Guarantee(epsilon=0.7, delta=1e-3), loss=name, records=9)
     assert loose.epsilon > 0.74
     assert 0.99e-3 < loose.profile.delta(0.7) <= 1e-3

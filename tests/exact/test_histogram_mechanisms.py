@@ -19,7 +19,7 @@ from privurn.mechanisms import perturbed_histogram
 from privurn.mechanisms.histogram_sampling import sample_cells
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram, calibrate_perturbed_histogram, lattice_noise
 from privurn.mechanisms.posterior_sample import PosteriorSample, calibrate_posterior_sample
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
 from privurn.privacy import additive_noise
 from privurn.privacy.additive_noise import measurement
@@ -572,10 +572,10 @@ def test_parameters_come_back():
         calibrate_posterior_sample(n=None, cells=4, guarantee=secret),
     ]
     for mechanism in made:
-        assert mechanism_from_parameters(mechanism.name, mechanism.parameters()) == mechanism
+        assert rebuild(mechanism.name, mechanism.parameters()) == mechanism
     other_lattice = {**made[0].parameters(), "steps": 7}
     with pytest.raises(CertificateError):
-        mechanism_from_parameters("perturbed-histogram", other_lattice)
+        rebuild("perturbed-histogram", other_lattice)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from mpmath import mp, mpf
 from scipy.stats import binom
 
 import privurn
-from privurn.certificates.certify import rebuild
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.label_discovery import LabelDiscovery, calibrate_discovery
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.laws.label_discovery import (
     DiscoveredUrnProfile,
     LabelDiscoveryProfile,

@@ -200,7 +200,7 @@ def test_bad_input():
     public = Budget(epsilon=1.0, neighbouring="replace-one")
     made = LogisticStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=(0, 1), budget=public)
     with pytest.raises(DomainError, match="fewer records than columns"):
-        made.release(np.zeros((1, 2)), entropy=SeededEntropy(1))
+        made.draw(np.zeros((1, 2)), entropy=SeededEntropy(1))
     with pytest.raises(ModelError, match="has covariates"):
         LogisticModel(lower=(), upper=())
     for variance in (0.0, -1.0, np.zeros((2, 2)), np.inf):

@@ -17,7 +17,7 @@ from privurn.mechanisms.grid_choice import accepts, choose_points, exponential_b
 from privurn.mechanisms.models import Bernoulli, Beta, Normal, Poisson
 from privurn.mechanisms.pseudo_posterior import STEPS, PseudoPosterior, calibrate_pseudo_posterior
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.profile import Guarantee
 
@@ -297,7 +297,7 @@ def test_parameters_round_trip():
         reference=Beta(mean=(0.1, 0.4), points=(2, 2)),
         downscale=0.9,
     )
-    assert mechanism_from_parameters(made.name, made.parameters()) == made
+    assert rebuild(made.name, made.parameters()) == made
 
 
 def test_public_weights_look_at_one_record_and_keep_its_term_small():

@@ -289,7 +289,7 @@ def test_group_neighbours_differ_in_all_that_one_person_owns():
 @pytest.mark.parametrize("open_labels", [False, True])
 def test_a_certificate_is_audited_against_what_it_promises(tmp_path, open_labels, monkeypatch):
     import privurn
-    from privurn.audits import lone_labels
+    from privurn.privacy.audit import lone_labels
 
     monkeypatch.setattr(lone_labels, "RUNS", 20)  # the default is run in test_audit_attacks.py
 

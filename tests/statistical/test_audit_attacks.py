@@ -17,17 +17,14 @@ from planted_leaks import (
 )
 
 import privurn
-from privurn.audits import audit_callable, audit_certificate, audit_mechanism, lone_labels
+from privurn.audits import audit_callable, audit_certificate, audit_mechanism
 from privurn.audits.certificates import certificate_target
-from privurn.audits.local_channels import local_target
-from privurn.audits.lone_labels import discovery_attack
-from privurn.audits.noisy_sums import statistics_target
-from privurn.audits.raw_records import raw_pairs, read_counts
+from privurn.audits.mechanisms import mechanism_target
 from privurn.audits.target import MOST_SAMPLES
 from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery, discovery_attack
 from privurn.mechanisms.local.gaussian import GaussianChannel
 from privurn.mechanisms.local.laplace import LaplaceChannel
 from privurn.mechanisms.local.local_release import LocalRelease
@@ -36,9 +33,11 @@ from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.privacy.audit import lone_labels
 from privurn.privacy.audit.attack import Pair, audit
 from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.neighbours import neighbouring_tables
+from privurn.privacy.audit.raw_records import raw_pairs, read_counts
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
 from privurn.releases.choose import plan_records, urn_of
@@ -194,7 +193,7 @@ def test_low_bits_of_floating_point_noise_are_convicted():
 
 
 def local(channel, claim, **options):
-    return local_target(LocalRelease(n=5, channel=channel), claim, contributions=1, domain=None, seed=3).audit(
+    return mechanism_target(LocalRelease(n=5, channel=channel), claim, contributions=1, domain=None, seed=3).audit(
         failure_probability=1e-3, **NOTHING, **{"samples": 500, **options}
     )
 
@@ -214,7 +213,7 @@ def test_channels_with_too_little_noise_low_bits_or_no_clamp_are_convicted():
     assert "raw records" in unclamped.strongest.pair
     for honest, claim in ((gaussian, Claim(1.0, 1e-5)), (laplace, Claim(1.0, 0.0))):
         assert (
-            not local_target(LocalRelease(n=5, channel=honest), claim, contributions=1, domain=None)
+            not mechanism_target(LocalRelease(n=5, channel=honest), claim, contributions=1, domain=None)
             .audit(samples=2_000, failure_probability=QUIET, **NOTHING)
             .convicted
         )
@@ -304,5 +303,5 @@ def test_statistics_with_half_the_noise_are_convicted(model):
     honest = STATISTICS[model]
     law = HalvedLaw(kind=honest.noise.kind, scale=honest.noise.scale, step=honest.noise.step)
     claim = Claim(honest.profile.epsilon(0.0), 0.0)
-    leak = statistics_target(replace(honest, noise=law), claim, seed=4)
+    leak = mechanism_target(replace(honest, noise=law), claim, contributions=1, seed=4)
     assert leak.audit(samples=1_000, failure_probability=1e-3, **NOTHING).convicted

@@ -11,6 +11,8 @@ from scipy.stats import norm
 from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.models import Beta, Normal
 from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
 from privurn.privacy.profile import Guarantee
@@ -20,7 +22,7 @@ from privurn.reports.comparison.comparison import coarser_grid, compare, compare
 from privurn.reports.comparison.parallel import run_tasks
 from privurn.reports.comparison.pictures import density_overlays, error_boxes
 from privurn.reports.comparison.samples import Sample
-from privurn.reports.comparison.simulation import coarsened, refined, shared_law, simulated_release
+from privurn.reports.comparison.simulation import coarsened, refined, simulated_release
 from privurn.reports.comparison.yardsticks import yardstick
 from privurn.tables import count_cells, open_table
 
@@ -51,7 +53,7 @@ def test_every_candidate_meets_the_guarantee(guarantee):
     for each in able:
         assert each.mechanism.profile.delta(guarantee.epsilon) <= guarantee.delta, each.name
         assert each.mechanism.n == 4000
-        assert all((each.shrinkage, each.noise, each.size))
+        assert all((each.sources.shrinkage, each.sources.noise, each.size))
 
 
 def test_mechanisms_by_name():
@@ -130,10 +132,11 @@ def test_every_candidate_releases_what_it_says():
 def test_a_mechanism_without_a_twin_is_drawn_exactly_from_a_seed():
     urn = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["dirichlet-multinomial"])[0][0].mechanism
 
-    class Twinless:
-        name, draw = urn.name, staticmethod(urn.draw)
+    class Twinless(DirichletMultinomial):
+        simulate = Mechanism.simulate
 
-    first, again = (simulated_release(Twinless(), COUNTS, cells=51, rng=np.random.default_rng(3)) for _ in range(2))
+    twinless = Twinless.from_parameters(urn.parameters())
+    first, again = (simulated_release(twinless, COUNTS, cells=51, rng=np.random.default_rng(3)) for _ in range(2))
     assert np.array_equal(first, again)
     assert first.sum() == urn.records
 
@@ -332,12 +335,12 @@ def test_the_shared_law_changes_nothing():
     mechanism = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, domain=GRID, model=CURVE, names=["pseudo-posterior"])[0][
         0
     ].mechanism
-    law = shared_law(mechanism, COUNTS)
+    law = mechanism.shared_law(COUNTS)
     with_law, without = (
         simulated_release(mechanism, COUNTS, cells=51, rng=np.random.default_rng(4), law=each) for each in (law, None)
     )
     assert np.array_equal(with_law, without)
-    assert shared_law(candidates(n=4000, cells=51, guarantee=LARGE_DELTA)[0][0].mechanism, COUNTS) is None
+    assert candidates(n=4000, cells=51, guarantee=LARGE_DELTA)[0][0].mechanism.shared_law(COUNTS) is None
 
 
 def test_what_is_only_asymptotic_is_marked_and_never_best():

@@ -17,7 +17,6 @@ import pytest
 from scipy.stats import binomtest
 
 import privurn
-from privurn.certificates.certify import rebuild
 from privurn.certificates.verify import verify
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
 from privurn.mechanisms.local import (
@@ -30,6 +29,7 @@ from privurn.mechanisms.local import (
 )
 from privurn.mechanisms.local.from_certificate import channel_of
 from privurn.mechanisms.local.local_release import LocalRelease
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger

@@ -13,7 +13,7 @@ from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
@@ -35,7 +35,7 @@ def test_public_domain_draws(counts, alpha, m, seed):
     assert len(cells) == m
     assert cells.min() >= 0
     assert cells.max() < CELLS
-    assert mechanism_from_parameters(urn.name, urn.parameters()) == urn
+    assert rebuild(urn.name, urn.parameters()) == urn
     assert urn.simulate(counts, rng=np.random.default_rng(seed)).sum() == m
 
 
@@ -53,7 +53,7 @@ def test_open_domain_draws(counts, discount, strength, m, seed, finite):
     urn = PitmanYor(n=counts.n, strength=strength, discount=discount, records=m, **base)
     drawn = urn.draw(counts, entropy=SeededEntropy(seed))
     assert len(drawn.cells) == m
-    assert mechanism_from_parameters(urn.name, urn.parameters()) == urn
+    assert rebuild(urn.name, urn.parameters()) == urn
     if finite:
         assert drawn.cells.max() < CELLS
     else:

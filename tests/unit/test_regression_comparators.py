@@ -11,7 +11,7 @@ from privurn.inference.sums.comparators import bootstrap_regression, noisy_momen
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.privacy.entropy import SeededEntropy
+from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 
 FALSE_ALARM = 1e-6
 BOUNDS = {"column_0": (-4, 8), "column_1": (-6, 6), "column_2": (-20, 10)}
@@ -30,14 +30,14 @@ def released(data, *, squares="plain", epsilon=540.0, epsilon_n=60.0, seed=1, **
     mechanism = RegressionStatistic.calibrated(
         response="column_2", covariates=("column_0", "column_1"), bounds=BOUNDS, budget=spent, squares=squares
     )
-    return mechanism.release(data, entropy=SeededEntropy(seed))
+    return mechanism.draw(data, entropy=SeededEntropy(seed))
 
 
 def noiseless(data, *, squares):
     """Statistics of a mechanism whose noise is a lattice step or so: no privacy, and nothing to blur the arithmetic."""
     mechanism = released(data, squares=squares).mechanism
     silent = replace(mechanism, noise=replace(mechanism.noise, scale=mechanism.noise.step))
-    return silent.release(data, entropy=SeededEntropy(1))
+    return silent.draw(data, entropy=SeededEntropy(1))
 
 
 @pytest.mark.parametrize("squares", ["plain", "complement"])
@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_said(data):
     with pytest.raises(ModelError, match="none was published"):
         plug_in_regression(released(data, epsilon_n=None))
     budget = Budget(epsilon=1.0, noise="discrete-laplace")
-    other = BernoulliStatistic.calibrated(column="column_0", budget=budget).release(data)
+    other = BernoulliStatistic.calibrated(column="column_0", budget=budget).draw(data, entropy=SystemEntropy())
     with pytest.raises(ModelError, match="bernoulli"):
         plug_in_regression(other)
     with pytest.raises(ModelError, match="two replicates"):

@@ -123,10 +123,10 @@ def test_the_public_page_says_everything(folder, public_page):
 
 
 def test_the_worked_numbers_are_the_guarantees(folder, public_page):
-    from privurn.mechanisms.registry import mechanism_from_parameters
+    from privurn.mechanisms.registry import rebuild
 
     stated = privurn.Certificate.read(folder)["mechanism"]
-    profile = mechanism_from_parameters(stated["name"], stated["parameters"]).profile
+    profile = rebuild(stated["name"], stated["parameters"]).profile
     words = Outline(public_page).words
     simple = 0.05 * math.e + 1e-6
     assert f"at most {percent_up(simple)}" in words

@@ -13,15 +13,15 @@ from privurn.certificates.verify import verify
 from privurn.domain import Bins, Categories, Grid
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
 from privurn.inference.sums.size import SizePrior
+from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.noise_law import NoiseLaw
-from privurn.mechanisms.sums.registry import statistic_from_parameters
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.privacy.entropy import SeededEntropy
+from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.releases.statistics import release_statistics
 
@@ -88,7 +88,7 @@ def test_values_are_near_the_truth(people):
     """At a large epsilon the released sums are the sums that the class describes, offsets and all."""
     budget = Budget(epsilon=500.0, epsilon_n=50.0)
     for mechanism in mechanisms(budget):
-        public = mechanism.release(people)
+        public = mechanism.draw(people, entropy=SystemEntropy())
         assert public.noisy_n == 500.0
         if isinstance(mechanism, RegressionStatistic):
             records = np.column_stack([people[name].to_numpy() for name in mechanism.columns])
@@ -207,7 +207,7 @@ def test_the_ledger_pays_first(people, tmp_path):
     rho = Ledger.create(tmp_path / "rho.ledger", rho=1.0, neighbouring="add-remove")
     gaussian = BUDGETS[3]
     release_statistics(people, mechanism=mechanisms(gaussian)[0], budget=gaussian, ledger=rho)
-    assert rho.remaining()["rho"] == pytest.approx(1.0 - mechanisms(gaussian)[0].zcdp)
+    assert rho.remaining()["rho"] == pytest.approx(1.0 - mechanisms(gaussian)[0].rho)
 
 
 def test_seeded_statistics_say_so(people, tmp_path):
@@ -302,26 +302,26 @@ def test_content_is_never_complained_about():
         -(4**20),
         0,
     ]
-    assert mechanism.release(odd).noisy_n is not None
-    assert mechanism.release(pa.table({"v": pa.array([], pa.float64())})).noisy_n is not None
+    assert mechanism.draw(odd, entropy=SystemEntropy()).noisy_n is not None
+    assert mechanism.draw(pa.table({"v": pa.array([], pa.float64())}), entropy=SystemEntropy()).noisy_n is not None
 
 
 def test_broken_declarations_are_complained_about_without_content():
     mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET)
     with pytest.raises(DomainError, match="missing values in 'v'") as caught:
-        mechanism.release(pa.table({"v": pa.array([SECRET, None])}))
+        mechanism.draw(pa.table({"v": pa.array([SECRET, None])}), entropy=SystemEntropy())
     assert "8675309" not in str(caught.value)
     lenient = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET, missing="unreadable")
-    assert lenient.release(pa.table({"v": pa.array([SECRET, None])})).values.shape == (2,)
+    assert lenient.draw(pa.table({"v": pa.array([SECRET, None])}), entropy=SystemEntropy()).values.shape == (2,)
     with pytest.raises(DomainError, match="holds text"):
-        mechanism.release(pa.table({"v": ["a", "b"]}))
+        mechanism.draw(pa.table({"v": ["a", "b"]}), entropy=SystemEntropy())
     with pytest.raises(DomainError, match="no column 'v'"):
-        mechanism.release(pa.table({"w": [1.0]}))
+        mechanism.draw(pa.table({"w": [1.0]}), entropy=SystemEntropy())
     public = RegressionStatistic.calibrated(
         response="v", covariates=["w", "x"], bounds=(0, 1), budget=Budget(epsilon=1, neighbouring="replace-one")
     )
     with pytest.raises(DomainError, match="fewer records than columns"):
-        public.release(pa.table({"v": [1.0], "w": [1.0], "x": [1.0]}))
+        public.draw(pa.table({"v": [1.0], "w": [1.0], "x": [1.0]}), entropy=SystemEntropy())
 
 
 def test_batches_add_up(tmp_path):
@@ -337,14 +337,14 @@ def test_batches_add_up(tmp_path):
             if not isinstance(data, np.ndarray)
             else NormalStatistic.calibrated(response="value", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0))
         )
-        public = own.release(data)
+        public = own.draw(data, entropy=SystemEntropy())
         assert np.all(np.abs(public.values - exact) < 40 * own.noise.scale)
         assert public.noisy_n == 300_000
 
 
 def test_unknown_mechanisms():
     with pytest.raises(CertificateError, match="not known"):
-        statistic_from_parameters("noisy-nonsense-statistics", {})
+        rebuild("noisy-nonsense-statistics", {})
 
 
 @pytest.mark.parametrize(

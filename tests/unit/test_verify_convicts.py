@@ -223,7 +223,7 @@ def test_impossible_parameters_are_refused_at_once(folder, what):
     started = time.process_time()
     reasons = resealed(folder, lambda d: d.update(mechanism={"name": name, "parameters": parameters}))
     assert "parameters" in reasons or "recomputed" in reasons
-    from privurn.certificates.certify import rebuild
+    from privurn.mechanisms.registry import rebuild
 
     if what != "noise":  # whose scale is seen when its guarantee is computed
         with pytest.raises(CertificateError):

@@ -6,8 +6,7 @@ Nothing confidential is touched: the data sets are made here, from public sizes,
 """
 
 from privurn.audits.certificates import audit_certificate
-from privurn.audits.drawing import mechanism_sampler
 from privurn.audits.functions import audit_callable
-from privurn.audits.mechanisms import audit_mechanism
+from privurn.audits.mechanisms import audit_mechanism, mechanism_sampler
 
 __all__ = ["audit_callable", "audit_certificate", "audit_mechanism", "mechanism_sampler"]

@@ -3,16 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from privurn.audits.local_channels import local_target
 from privurn.audits.mechanisms import mechanism_target
-from privurn.audits.noisy_sums import statistics_target
 from privurn.audits.target import Target
-from privurn.certificates.certify import rebuild
 from privurn.domain import JointDomain, domain_from_json
 from privurn.errors import CertificateError
-from privurn.mechanisms.local.local_release import LocalRelease
-from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.sums.statistic import StatisticMechanism
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.audit.attack import Progress
 from privurn.privacy.audit.findings import AuditResult, Claim
 from privurn.privacy.certificate import Certificate
@@ -45,14 +40,7 @@ def certificate_target(certificate: Certificate | str | Path, *, seed: int | Non
         contributions = int(read["privacy_unit"]["contributions"])
     except (KeyError, TypeError, ValueError):
         raise CertificateError("the certificate does not say what was promised.") from None
-    if isinstance(mechanism, StatisticMechanism):
-        return statistics_target(mechanism, claim, seed=seed)
-    domain = _domain(read)
-    if isinstance(mechanism, LocalRelease):
-        return local_target(mechanism, claim, contributions=contributions, domain=domain, seed=seed)
-    if not isinstance(mechanism, Mechanism):
-        raise CertificateError(f"an audit does not know how to run {stated['name']!r}.")
-    return mechanism_target(mechanism, claim, contributions=contributions, profile=True, domain=domain, seed=seed)
+    return mechanism_target(mechanism, claim, contributions=contributions, domain=_domain(read), seed=seed)
 
 
 def _claim(certificate: Certificate) -> Claim:

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privurn.audits.raw_records import HOSTILE_NUMBERS
 from privurn.audits.target import Target
 from privurn.errors import FormatError, ModelError
 from privurn.privacy.audit.attack import RAISED, Pair, Progress, each_call
 from privurn.privacy.audit.bets import Floats
 from privurn.privacy.audit.findings import AuditResult, Claim
 from privurn.privacy.audit.neighbours import neighbouring_tables
+from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS
 from privurn.privacy.audit.statistics import code, to_batch
 from privurn.privacy.audit.support import SupportAttack
 from privurn.privacy.profile import Neighbouring

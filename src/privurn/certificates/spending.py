@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privurn.certificates.certify import certified_profile, rebuild
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.composition import compose
 from privurn.privacy.ledger import Ledger
 from privurn.privacy.ledger_book import Entry
@@ -46,4 +46,4 @@ def entry_profile(entry: Entry, ledger: Ledger) -> PrivacyProfile:
     )
     if entry.parameters is None:
         return PointProfile(epsilon0=paid.epsilon, delta0=paid.delta, neighbouring=neighbouring)
-    return certified_profile(rebuild(entry.description, json.loads(entry.parameters)), paid)
+    return rebuild(entry.description, json.loads(entry.parameters)).unit_profile(paid)

@@ -13,25 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from privurn.certificates.certify import (
-    Certifiable,
-    assumptions,
-    certified_profile,
-    privacy_unit,
-    rebuild,
-    stated_randomness,
-    zcdp,
-)
-from privurn.certificates.published import check_published
-from privurn.domain import JointDomain, domain_from_json
+from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
 from privurn.errors import CertificateError, PrivurnError
-from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn
-from privurn.mechanisms.local.local_release import LocalRelease
-from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponsesChannel
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.pitman_yor import FreshLabels, PitmanYor
-from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.sums.statistic import NoisyStatistics, StatisticMechanism
+from privurn.mechanisms.published import Content
+from privurn.mechanisms.registry import rebuild
+from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import (
     STATISTICS_SCHEMA,
     Certificate,
@@ -44,7 +31,7 @@ from privurn.privacy.certificate import (
     read_json,
 )
 from privurn.privacy.profile import Guarantee
-from privurn.tables.column_names import unused
+from privurn.tables.released import released_batches, released_columns
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
@@ -105,9 +92,9 @@ def check_certificate(certificate: Certificate) -> list[str]:
     return reasons
 
 
-def _check_words(certificate: Certificate, mechanism: Certifiable, target: Guarantee) -> list[str]:
+def _check_words(certificate: Certificate, mechanism: Mechanism, target: Guarantee) -> list[str]:
     """What people read must say what the numbers say."""
-    rests_on = assumptions(target, local=isinstance(mechanism, LocalRelease))
+    rests_on = assumptions(mechanism, target)
     randomness = stated_randomness(private=certificate["private"], noise=mechanism.adds_noise)
     holds = {
         "the privacy unit or the assumptions are not those of the guarantee": (
@@ -118,82 +105,30 @@ def _check_words(certificate: Certificate, mechanism: Certifiable, target: Guara
     return [reason for reason, true in holds.items() if not true]
 
 
-def _check_sizes(certificate: Certificate, mechanism: Certifiable) -> list[str]:
+def _check_sizes(certificate: Certificate, mechanism: Mechanism) -> list[str]:
     """Numbers of records and cells, the domain and the columns: one statement made in several places."""
     output = certificate["output"]
     rows = None if output is None else output["rows"]
-    statistics = isinstance(mechanism, StatisticMechanism)
-    if isinstance(mechanism, StatisticMechanism):
-        neighbouring = mechanism.neighbouring
-    else:
-        neighbouring = "add-remove" if mechanism.n is None else "replace-one"
     holds = {
-        "the neighbouring relation is not the mechanism's": certificate["neighbouring"] == neighbouring,
+        "the neighbouring relation is not the mechanism's": certificate["neighbouring"] == mechanism.relation,
         "n or records do not fit the mechanism's parameters": (
-            (certificate["n"] is None) == (neighbouring == "add-remove")
+            (certificate["n"] is None) == (mechanism.relation == "add-remove")
             and certificate["records"] == mechanism.records
-            and (statistics or certificate["n"] == mechanism.n)
-            and (output is None or ("file" in output) != statistics)
+            and (not mechanism.saves_data or certificate["n"] == mechanism.n)
+            and (output is None or ("file" in output) == mechanism.saves_data)
         ),
         "the number of published rows does not fit the mechanism's parameters": (
             rows is None or (rows == mechanism.rows if mechanism.rows is not None else rows <= mechanism.records)
         ),
-        "the domain does not fit the mechanism's parameters": _domain_fits(certificate["domain"], mechanism),
-        "the columns do not fit the domain": certificate["columns"] == _columns(certificate["domain"], mechanism),
+        "the domain does not fit the mechanism's parameters": mechanism.fits(certificate["domain"]),
+        "the columns do not fit the domain": certificate["columns"] == mechanism.columns_for(certificate["domain"]),
     }
     return [reason for reason, true in holds.items() if not true]
 
 
-def _domain_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
-    """Whether the domain is one that the mechanism is for, stated as privurn states it."""
-    if isinstance(mechanism, StatisticMechanism):
-        return canonical(stated) == canonical({"kind": "statistics", **mechanism.own_parameters()})
-    if isinstance(mechanism, LocalRelease) and not isinstance(mechanism.channel, RESPONSES):
-        bounds = dict(zip(("lower", "upper"), mechanism.channel.bounds, strict=True))
-        named = {"kind": "bounds", "column": stated.get("column"), **bounds, "nulls": stated.get("nulls")}
-        return canonical(stated) == canonical(named)
-    if isinstance(mechanism, DiscoveredUrn):
-        labels = stated.get("labels")
-        if stated["kind"] != "open-labels" or labels is None or len(set(labels)) < len(labels):
-            return False
-        return stated.get("other") == unused(OTHER, labels) and mechanism.cells == len(labels) + 1
-    if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FreshLabels):
-        return stated.keys() == {"kind", "column"} and stated["kind"] == "open-labels" and mechanism.base == FreshLabels()
-    return stated["kind"] == "joint" and _joint_fits(stated, mechanism)
-
-
-def _joint_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
-    plain = {key: value for key, value in stated.items() if key != "within"}
-    domain = domain_from_json(plain)
-    if not isinstance(domain, JointDomain) or canonical(domain.to_json()) != canonical(plain):
-        return False
-    columns = list(domain.columns.values())
-    if isinstance(mechanism, LocalRelease):
-        sizes = getattr(mechanism.channel, "sizes", (mechanism.cells,))
-        return "within" not in stated and sizes == tuple(each.size for each in columns)
-    if not isinstance(mechanism, Mechanism) or domain.size != mechanism.cells:
-        return False
-    if "within" in stated and (mechanism.beside or all(each.kind != "bins" for each in columns)):
-        return False
-    return not isinstance(mechanism, PseudoPosterior) or (len(columns) == 1 and columns[0] == mechanism.domain)
-
-
-def _columns(stated: Mapping[str, Any], mechanism: Certifiable) -> list[str] | None:
-    """Names of the published columns; None where the domain names none."""
-    if isinstance(mechanism, StatisticMechanism):
-        return list(mechanism.columns)
-    names = list(stated["columns"]) if stated["kind"] == "joint" else [str(stated.get("column"))]
-    if isinstance(mechanism, LocalRelease):  # a channel may publish several numbers of one confidential column
-        several = isinstance(mechanism.channel, RandomisedResponsesChannel)
-        return names if several else mechanism.channel.columns(names[0]) if len(names) == 1 else None
-    for name in mechanism.beside if isinstance(mechanism, Mechanism) else ():
-        names.append(unused(name, names))
-    return names
-
-
-def _check_figures(certificate: Certificate, mechanism: Certifiable, target: Guarantee) -> list[str]:
+def _check_figures(certificate: Certificate, mechanism: Mechanism, target: Guarantee) -> list[str]:
     """The guarantee, recomputed from the parameters."""
-    profile = certified_profile(mechanism, target)
+    profile = mechanism.unit_profile(target)
     figures = {"epsilon": target.epsilon, "delta": target.delta}
     points = profile_points(profile, also=target.epsilon)
     stated = certificate["profile"]
@@ -202,7 +137,7 @@ def _check_figures(certificate: Certificate, mechanism: Certifiable, target: Gua
         "the achieved guarantee is not what the parameters give": _agree(
             certificate["achieved"], achieved(profile, target=figures)
         ),
-        "rho is not what the parameters give": _agree({"rho": certificate["rho"]}, {"rho": zcdp(mechanism, target)}),
+        "rho is not what the parameters give": _agree({"rho": certificate["rho"]}, {"rho": mechanism.zcdp(target)}),
         "the profile is not what the parameters give": len(stated) == len(points)
         and all(one["epsilon"] == other["epsilon"] and _agree(one, other) for one, other in zip(stated, points, strict=True)),
     }
@@ -234,16 +169,35 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
     stated = certificate["mechanism"]
     try:
         mechanism = rebuild(stated["name"], stated["parameters"])
-        fits = _domain_fits(certificate["domain"], mechanism)
+        fits = mechanism.fits(certificate["domain"])
     except Exception:
         fits = False
     if not fits:
         return []  # for `check_certificate` to say
     try:
-        return [f"the data file {name!r} {each}" for each in check_published(file, certificate, mechanism)]
+        return [
+            f"the data file {name!r} {each}"
+            for each in check_published(file, certificate, mechanism.content(certificate["domain"]))
+        ]
     except Exception as error:  # whatever impossible parameters end in, an answer is given
         detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         return [f"the data file {name!r} cannot be checked: {detail}"]
+
+
+def check_published(file: Path, certificate: Certificate, content: Content) -> list[str]:
+    """How a data file, read in batches, contradicts its certificate; a FormatError where it cannot be read at all."""
+    if released_columns(file) != certificate["columns"]:
+        return ["does not hold the columns that are stated"]
+    rows, stated = 0, certificate["output"]["rows"]
+    for batch in released_batches(file):
+        rows += batch.num_rows
+        if rows > stated:
+            break
+        if not content.holds(batch):
+            return [content.wrong]
+    if rows != stated:
+        return ["does not hold the rows that are stated"]
+    return [] if content.complete() else [content.wrong]
 
 
 def statistics_of(data: Any) -> tuple[Certificate, NoisyStatistics]:
@@ -258,8 +212,8 @@ def statistics_of(data: Any) -> tuple[Certificate, NoisyStatistics]:
     if found:
         raise CertificateError(f"the statistics are malformed: {'; '.join(found)}.")
     stated = certificate["mechanism"]
-    mechanism = rebuild(stated["name"], stated["parameters"])
-    if not isinstance(mechanism, StatisticMechanism):
+    mechanism: Any = rebuild(stated["name"], stated["parameters"])
+    if mechanism.saves_data:
         raise CertificateError("the certificate is not of statistics.")
     try:
         statistics = NoisyStatistics(

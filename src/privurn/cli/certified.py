@@ -53,8 +53,8 @@ def certified_releases(paths: Sequence[Path]) -> list[CertifiedRelease]:
 
 
 def _certified_release(path: Path) -> CertifiedRelease:
-    from privurn.certificates.certify import certified_profile, rebuild
     from privurn.certificates.verify import check_certificate
+    from privurn.mechanisms.registry import rebuild
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee
 
@@ -73,5 +73,5 @@ def _certified_release(path: Path) -> CertifiedRelease:
         name=str(path.parent if path.name == "certificate.json" else path),
         certificate=certificate,
         promise=promise,
-        profile=certified_profile(mechanism, promise),
+        profile=mechanism.unit_profile(promise),
     )

@@ -4,9 +4,10 @@ Their guarantee is asymptotic (aDP): epsilon = 2 max_i a_i D_i at the data at ha
 grows. It is not differential privacy, so a profile is refused.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from privurn.counts import CountTable
 from privurn.domain import ColumnDomain
 from privurn.errors import ModelError, NotCertifiable
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.pseudo_posterior import BLOCK
@@ -48,6 +49,9 @@ class AsymptoticPseudoPosterior(Mechanism):
     downscale: float = 1.0
 
     certifiable: ClassVar[bool] = False
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        f"asymptotic pseudo-posterior, {variant}": {"variant": variant} for variant in get_args(Variant)
+    }
 
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)
@@ -114,6 +118,18 @@ class AsymptoticPseudoPosterior(Mechanism):
             entropy=entropy,
         )
         return Drawn(cells)
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """Cells of the domain."""
+        return self.domain.size
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The model, and the draw of its parameters."""
+        model = f"the model: a {self.model.kind} curve does not follow the data everywhere"
+        rare = "" if self.variant == "unweighted" else ", and rare records weigh less"
+        return ErrorSources(shrinkage=f"{model}{rare}", noise="the draw of the model's parameters")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

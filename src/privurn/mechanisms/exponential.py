@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from privurn.mechanisms.alternatives import OTHER_WAYS, first_three, other_ways
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
 from privurn.mechanisms.exponential_simulation import simulated_counts
 from privurn.mechanisms.histogram_sampling import check_sizes
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS as PERTURBED_CELLS
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ExponentialMechanismProfile
@@ -59,6 +59,8 @@ class ExponentialHistogram(Mechanism):
     epsilon: float
     loss: LossName = "l1"
     gaps: tuple[Fraction, ...] | None = None
+
+    in_words: ClassVar[str] = "a histogram drawn with a probability that falls with its distance from the data"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -174,6 +176,19 @@ class ExponentialHistogram(Mechanism):
             rng=rng,
             runs=runs,
         )
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The base measure, and the choice."""
+        return ErrorSources(
+            shrinkage="the pull of the uniform measure over all histograms of so many records",
+            noise="the mechanism's random choice of a histogram",
+            size=f"the number of records, {self.records:,}, as many as can be drawn exactly",
+        )
+
+    def seconds(self, *, contributions: int) -> float:
+        """An exact decimal weight of a cell takes some hundred times longer than a record of an urn."""
+        return PER_RECORD * self.records * max(1.0, self.cells / 4)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

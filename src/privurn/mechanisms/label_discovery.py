@@ -3,26 +3,40 @@
 A label's name is itself confidential. The count of every label that occurs gets discrete Laplace noise, and those whose noisy
 counts reach a threshold are named; a label held by one person alone is, with a small probability that delta pays for.
 Replacing a record moves two counts by one each: distances (l0, l1, linf) = (2, 2, 1). What that costs, and how noise and
-threshold are found, is in privacy/label_discovery_accounting.py.
+threshold are found, is in privacy/laws/label_discovery.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import CalibrationError, ModelError
+from privurn.errors import CalibrationError, ModelError, PrivurnError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, Mechanism
+from privurn.mechanisms.published import Content
 from privurn.privacy.additive_noise import check_scale, noisy_integers
+from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.lone_labels import lone_label_attack
+from privurn.privacy.audit.neighbours import NeighbouringTables, neighbouring_tables
+from privurn.privacy.audit.support import SupportAttack
+from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.label_discovery import DiscoveredUrnProfile, LabelDiscoveryProfile, least_discovery
 from privurn.privacy.profile import Guarantee
+from privurn.tables.column_names import unused
+from privurn.tables.released import stray_labels
 
 REPLACED = (2, 2, 1)
 OTHER = "other"
+MOST_DISCOVERED = 64
+"""Labels in a table of an audit, each a call of OpenDP's sampler; tables of lone labels have an attack of their own."""
+NAMED = 2**40
+"""Added to a kept label's number, so that "the label was named" differs from "the label was drawn"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +83,19 @@ def calibrate_discovery(*, epsilon: float, delta: float, contributions: int = 1)
     return LabelDiscovery(scale=found.scale, threshold=found.threshold)
 
 
+class NamedContent(Content):
+    """Labels that were named, and the one that stands for all others."""
+
+    wrong = "holds labels that were not named"
+
+    def __init__(self, domain: Mapping[str, Any]) -> None:
+        self.allowed = [*domain["labels"], domain["other"]]
+
+    def holds(self, batch: Any) -> bool:
+        """No other label."""
+        return not stray_labels(batch.column(0), self.allowed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DiscoveredUrn(Mechanism):
     """Label discovery, then the Dirichlet-multinomial urn on the kept labels and "other".
@@ -84,6 +111,10 @@ class DiscoveredUrn(Mechanism):
     urn_guarantee: Guarantee
 
     adds_noise: ClassVar[bool] = True
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # comparisons are on a public domain
+    in_words: ClassVar[str] = (
+        "noisy counts that decide which labels may be named, then an urn on those labels and \u201cother\u201d"
+    )
 
     def __post_init__(self) -> None:
         if (self.urn.n, self.urn.records) != (self.n, self.records):
@@ -115,6 +146,54 @@ class DiscoveredUrn(Mechanism):
         """Second step: `counts` are those of the kept labels (0, 1, ...) and "other"."""
         return self.urn.draw(counts, entropy=entropy)
 
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """Open labels, those that were named each once."""
+        labels = domain.get("labels")
+        if domain["kind"] != "open-labels" or labels is None or len(set(labels)) < len(labels):
+            return False
+        return domain.get("other") == unused(OTHER, labels) and self.cells == len(labels) + 1
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """The labels that were named."""
+        return NamedContent(domain)
+
+    def neighbouring_tables(self, *, contributions: int) -> list[NeighbouringTables]:
+        """Of labels that nobody listed; the cells are those that were named."""
+        found = neighbouring_tables(n=self.n, cells=None, contributions=contributions)
+        return [each for each in found if len(each.common) <= MOST_DISCOVERED]
+
+    def sample(self, data: CountTable, /, *, size: int, entropy: Entropy) -> Any:
+        """Both steps: the labels that were named, and the records. The noise is OpenDP's own."""
+        urn = lru_cache(self._urn_for)
+
+        def released() -> Any:
+            kept = self.discovery.discover(data)
+            labels, table = kept_counts(data, kept)
+            try:
+                cells = urn(len(labels)).draw(table, entropy=entropy).cells
+            except PrivurnError as error:  # a refusal is an output
+                return f"refused: {type(error).__name__}"
+            names = np.append(data.values[kept].astype(np.int64), -1)
+            return np.concatenate([names[cells], NAMED + names[:-1]])
+
+        return [released() for _ in range(size)]
+
+    def _urn_for(self, labels: int) -> DirichletMultinomial:
+        """The second step as it is planned for so many labels that were kept."""
+        single = self.urn_guarantee.per_record()
+        alpha = smallest_alpha(n=self.n, cells=labels + 1, records=self.records, epsilon=single.epsilon, delta=single.delta)
+        return DirichletMultinomial(n=self.n, cells=labels + 1, alpha=round_up_to_rational(alpha), records=self.records)
+
+    def support_attacks(self, claim: Claim, *, entropy: Entropy) -> list[SupportAttack]:
+        """Label discovery does not depend on the number of records: the table may be as large as is useful."""
+        step = self.discovery.guarantee()
+        claims = (claim, Claim(step.epsilon, step.delta, "label discovery"))
+        return [discovery_attack(self.discovery, claims)]
+
+    def seconds(self, *, contributions: int) -> float:
+        """Of both steps."""
+        return PER_RECORD * self.records + 5 * PER_CALL + PER_NOISE * 3
+
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""
         share = {"epsilon": self.urn_guarantee.epsilon, "delta": self.urn_guarantee.delta}
@@ -139,6 +218,12 @@ class DiscoveredUrn(Mechanism):
             urn=DirichletMultinomial.from_parameters(data["urn"]),
             urn_guarantee=Guarantee(epsilon=float(share["epsilon"]), delta=float(share["delta"])),
         )
+
+
+def discovery_attack(discovery: LabelDiscovery, claims: tuple[Claim, ...]) -> SupportAttack:
+    """How many of many lone labels are named."""
+    event = "a label held by one record is named"
+    return lone_label_attack(lambda table: float(np.mean(discovery.discover(table))), event=event, claims=claims)
 
 
 def kept_counts(counts: CountTable, kept: NDArray[np.bool_]) -> tuple[list[str | None], CountTable]:

@@ -4,6 +4,7 @@ The noise is OpenDP's: exact samplers on integers, from a generator that the ope
 at 0, normalising, smoothing, sampling) is post-processing, done in exact integers. Proof: docs/proofs/histograms.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -15,7 +16,8 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.published import Content, Table
 from privurn.privacy.additive_noise import NoiseKind, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
@@ -29,6 +31,20 @@ MOST_CELLS = 5_000_000
 """Every cell gets noise, the empty ones too, at some microseconds each."""
 
 LARGEST = 2**63 - 1
+
+
+class NoisyCountsContent(Table):
+    """All cells with a count on the lattice of its noise."""
+
+    def __init__(self, domain: Mapping[str, Any], *, steps: int) -> None:
+        super().__init__(domain)
+        self.steps = steps
+
+    def possible(self, draw: NDArray[np.int64], *beside: NDArray[np.float64]) -> bool:
+        """Whole numbers of lattice steps, of 64 bits."""
+        with np.errstate(over="ignore"):
+            steps = beside[-1] * self.steps
+        return bool((steps == np.rint(steps)).all() and (np.abs(steps) <= 2.0**63).all())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +70,13 @@ class PerturbedHistogram(Mechanism):
     smoothing: Fraction = Fraction(0)
 
     adds_noise: ClassVar[bool] = True
+    coarser: ClassVar[bool] = True
+    in_words: ClassVar[str] = "counts of the cells with random noise added to each"
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "perturbed-histogram": {},
+        "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
+        "perturbed-histogram, counts": {"publish": "counts", "n_records": None},
+    }
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -83,7 +106,7 @@ class PerturbedHistogram(Mechanism):
             cells=self.cells,
             noise=self.noise,
             scale=self.scale,
-            neighbouring="add-remove" if self.n is None else "replace-one",
+            neighbouring=self.relation,
         )
 
     @property
@@ -154,6 +177,29 @@ class PerturbedHistogram(Mechanism):
         shares = clipped / clipped.sum() if clipped.any() else uniform
         weight = float(self.smoothing)
         return rng.multinomial(self.records, (1.0 - weight) * shares + weight * uniform)
+
+    @property
+    def rows_are(self) -> str:
+        """Counts or records."""
+        return "noisy counts" if self.publish == "counts" else super().rows_are
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The noise, and its clipping."""
+        deviation = f"a standard deviation of {self.noise_deviation:.3g} on each of the {self.cells:,} counts"
+        return ErrorSources(shrinkage="noise that is cut off at 0, which fills empty cells", noise=f"noise: {deviation}")
+
+    def zcdp(self, guarantee: Guarantee) -> float | None:
+        """That of the noise, which grows by k^2 for k records of one person (Bun and Steinke 2016, proposition 1.9)."""
+        return self.profile.zcdp * guarantee.contributions**2
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """Records, or noisy counts."""
+        return NoisyCountsContent(domain, steps=STEPS[self.noise]) if self.beside else super().content(domain)
+
+    def seconds(self, *, contributions: int) -> float:
+        """Every count is a call of OpenDP's sampler."""
+        return PER_RECORD * self.records + PER_CALL + PER_NOISE * self.cells
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

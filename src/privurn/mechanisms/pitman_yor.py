@@ -4,10 +4,11 @@ The next record copies an old value with mass (count - discount) or opens a new 
 of values). Sampling is exact: integers only, for any rational discount in [0, 1) and strength > -discount.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,17 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.long_slots import draw_tables
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.many_draws import many_draws
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.published import Content
 from privurn.mechanisms.slots import guided, integer_type
+from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.lone_labels import MOST_LABELS, lone_label_attack
+from privurn.privacy.audit.support import SupportAttack
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.urn import DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import PrivacyProfile
+from privurn.tables.released import fresh_labels
 
 MOST_RECORDS = 10**6
 """With a discount the profile takes time in proportion to the records: some minutes for this many."""
@@ -98,6 +105,25 @@ def base_from_parameters(data: dict[str, Any]) -> FreshLabels | FiniteBase:
     return FiniteBase(cells=int(data["cells"]), weights=weights)
 
 
+class FreshContent(Content):
+    """Labels of an open urn: its own are new_1, ..., new_k, each used; none where only old values are published."""
+
+    wrong = "holds new labels that are not numbered from 1 on"
+
+    def __init__(self, prefix: str, *, none: bool) -> None:
+        self.prefix, self.none = prefix, none
+        self.found: set[str] = set()
+
+    def holds(self, batch: Any) -> bool:
+        """Seen at the end."""
+        self.found |= fresh_labels(batch.column(0), self.prefix)
+        return True
+
+    def complete(self) -> bool:
+        """Whether the numbers are 1, ..., k."""
+        return self.found == {f"{self.prefix}{i + 1}" for i in range(0 if self.none else len(self.found))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class PitmanYor(Mechanism):
     """`records` records from the urn of `n` records.
@@ -113,6 +139,8 @@ class PitmanYor(Mechanism):
     discount: Fraction = Fraction(0)
     base: FreshLabels | FiniteBase = FreshLabels()
     old_values_only: bool = False
+
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dirichlet-process": {}, "pitman-yor": {"discount": Fraction(1, 2)}}
 
     def __post_init__(self) -> None:
         if not (isinstance(self.strength, Fraction) and isinstance(self.discount, Fraction)):
@@ -192,7 +220,7 @@ class PitmanYor(Mechanism):
         p, q, _ = self.slots()
         return integer_type(max(p, 0) + q * (n + self.records)) is object
 
-    def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def simulate(self, counts: CountTable, /, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Floating-point twin for simulation, never for a release: counts of old values and of new ones, O(k + new)."""
         from privurn._kernels.urns.urn import update_new_tables
 
@@ -203,6 +231,76 @@ class PitmanYor(Mechanism):
         out = np.empty(n_new_records, np.int64)
         n_tables = update_new_tables(rng.random(n_new_records), new_mass, sigma, out, np.empty(n_new_records, np.bool_))
         return old, np.bincount(out, minlength=n_tables)
+
+    def simulated_weights(self, counts: CountTable, *, rng: np.random.Generator, law: Any = None) -> NDArray[np.int64]:
+        """Old values keep their cell, each new one gets a cell from the base."""
+        if not isinstance(self.base, FiniteBase):
+            raise ModelError("the urn's base does not belong to a public domain.")
+        old, new = self.simulate(counts, rng=rng)
+        out = np.zeros(self.base.cells, np.int64)
+        out[counts.values] = old
+        if not self.old_values_only:
+            weights = None if self.base.weights is None else np.array(self.base.weights) / sum(self.base.weights)
+            np.add.at(out, rng.choice(self.base.cells, len(new), p=weights), new)
+        return out
+
+    @property
+    def in_words(self) -> str:
+        """For readers of a report."""
+        grows = " that grows with the number of distinct values" if self.discount else ""
+        return f"an urn of the confidential records in which new values appear at a public rate{grows}"
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The base, and the floor of the profile."""
+        most = "1 record" if self.records == 1 else f"{self.records:,} records"
+        return ErrorSources(
+            shrinkage="shrinkage: new values come from the flat base",
+            size="the floor: it may copy a record that nobody shares, and a chance of at most delta for that allows no more "
+            f"than {most}",
+        )
+
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """A finite base is on a public domain, fresh labels are open."""
+        if isinstance(self.base, FiniteBase):
+            return super().fits(domain)
+        return domain.keys() == {"kind", "column"} and domain["kind"] == "open-labels" and self.base == FreshLabels()
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """Cells, or labels."""
+        if isinstance(self.base, FiniteBase):
+            return super().content(domain)
+        return FreshContent(self.base.prefix, none=self.old_values_only)
+
+    def sample(self, data: CountTable, /, *, size: int, entropy: Entropy) -> Any:
+        """In one compiled loop where labels are open and all published, unless a subclass draws in its own way."""
+        from privurn._kernels.urns.releases import update_table_releases
+
+        plain = type(self).draw is PitmanYor.draw and isinstance(self.base, FreshLabels) and not self.old_values_only
+        if not plain:
+            return super().sample(data, size=size, entropy=entropy)
+        self.check(data)
+        if self.long(data.n):
+            return np.stack([each.looked_at(data) for each in self.draw_many(data, size=size, entropy=entropy)])
+        p, q, r = self.slots()
+        fixed = (p + q * data.n, p, q, r, *guided(np.cumsum(data.counts)))
+        tables = many_draws(
+            lambda words, out: int(update_table_releases(words, *fixed, out)), records=self.records, size=size, entropy=entropy
+        )
+        labels = np.concatenate([data.values.astype(np.int64), -1 - np.arange(self.records)])
+        return np.asarray(labels[tables])
+
+    def support_attacks(self, claim: Claim, *, entropy: Entropy) -> list[SupportAttack]:
+        """How many of n lone labels are copied."""
+        if isinstance(self.base, FiniteBase) or self.n > MOST_LABELS:
+            return []
+
+        def copied(table: CountTable) -> float:
+            released = np.asarray(self.sample(table, size=1, entropy=entropy)[0])
+            return len(np.unique(released[released >= 0])) / self.n
+
+        event = "a label held by one record is released"
+        return [lone_label_attack(copied, event=event, claims=(claim,), labels=self.n)]
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

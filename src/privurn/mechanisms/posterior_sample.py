@@ -5,9 +5,10 @@ m = 10^6 urn draws has an exact law in integers and a slightly better profile th
 has neither. Profile: docs/proofs/histograms.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.published import Content, Table
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_alpha_for_draws
@@ -27,6 +29,27 @@ RECORDS = 10**6
 
 MOST_DRAWS = 10_000
 """Of which the privacy losses are composed in seconds."""
+
+
+class ProbabilitiesContent(Table):
+    """All cells with probabilities that are shares of the urn's draws and add up to 1, once for each draw."""
+
+    def __init__(self, domain: Mapping[str, Any], *, records: int, draws: int) -> None:
+        super().__init__(domain)
+        self.records = records
+        self.sums = np.zeros(draws, np.int64)
+
+    def possible(self, draw: NDArray[np.int64], *beside: NDArray[np.float64]) -> bool:
+        """Shares of so many draws, and the number of the draw where there are several."""
+        if len(beside) > 1 and not np.array_equal(beside[0], draw + 1):
+            return False
+        counts = np.rint(beside[-1] * self.records).astype(np.int64)
+        np.add.at(self.sums, draw, counts)
+        return bool((counts >= 0).all() and np.array_equal(counts / self.records, beside[-1]))
+
+    def complete(self) -> bool:
+        """Every draw adds up."""
+        return bool((self.sums == self.records).all())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +65,10 @@ class PosteriorSample(Mechanism):
     alpha: Fraction | tuple[Fraction, ...]
     records: int = RECORDS
     draws: int = 1
+
+    rows_are: ClassVar[str] = "cell probabilities"
+    in_words: ClassVar[str] = "cell probabilities drawn from the posterior distribution of a Dirichlet prior"
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"posterior-sample": {"n_records": None}}  # its records are a resolution
 
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:
@@ -97,6 +124,20 @@ class PosteriorSample(Mechanism):
         """Floating-point twin for simulation, never for a release: the average of the draws' probabilities."""
         draws = [self.urn.simulate(counts, rng=rng) / self.records for _ in range(self.draws)]
         return np.asarray(np.mean(draws, axis=0))
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """Those of the urn."""
+        return self.urn.error_sources
+
+    @property
+    def least_protected(self) -> tuple[int, int] | None:
+        """Those of the urn."""
+        return self.urn.least_protected
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """Probabilities."""
+        return ProbabilitiesContent(domain, records=self.records, draws=self.draws)
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

@@ -9,7 +9,7 @@ voids the argument; here a weight is a public function of its own record. The ot
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -22,14 +22,15 @@ from privurn.domain import ColumnDomain, domain_from_json
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.models import Model, model_from_json
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
+from privurn.mechanisms.published import joint_domain
 from privurn.mechanisms.slots import integer_type
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ExponentialMechanismProfile
-from privurn.privacy.profile import Guarantee, Neighbouring, PrivacyProfile
+from privurn.privacy.profile import Guarantee, PrivacyProfile
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +79,13 @@ class PseudoPosterior(Mechanism):
     downscale: float = 1.0
 
     certifiable: ClassVar[bool] = True
+    in_words: ClassVar[str] = (
+        "records drawn from a small model whose parameters come from a posterior with censored log densities"
+    )
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "pseudo-posterior": {"model": ...},
+        "pseudo-posterior, reference": {"model": ..., "reference": ...},
+    }
 
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)
@@ -106,14 +114,9 @@ class PseudoPosterior(Mechanism):
         return self.domain.size
 
     @property
-    def neighbouring(self) -> Neighbouring:
-        """add-remove where n is secret."""
-        return "add-remove" if self.n is None else "replace-one"
-
-    @property
     def profile(self) -> PrivacyProfile:
         """Bounded range 4 threshold (2 with add-remove neighbours), composed over the draws."""
-        single = ExponentialMechanismProfile(epsilon0=RANGE[self.neighbouring] * self.threshold, neighbouring=self.neighbouring)
+        single = ExponentialMechanismProfile(epsilon0=RANGE[self.relation] * self.threshold, neighbouring=self.relation)
         return single if self.draws == 1 else compose([single], counts=[self.draws])
 
     @property
@@ -187,6 +190,8 @@ class PseudoPosterior(Mechanism):
         law = self.model.prior() * np.exp((scores - scores.max()).astype(np.float64) * (self.threshold / STEPS))
         return np.asarray(law / law.sum())
 
+    shared_law = law
+
     def simulate(self, counts: CountTable, *, rng: np.random.Generator, law: Floats | None = None) -> NDArray[np.int64]:
         """Floating-point twin for simulation, never for a release: how often each cell is drawn.
 
@@ -200,6 +205,19 @@ class PseudoPosterior(Mechanism):
             weights = cell_weights(self.model, self.model.grid()[point], edges)
             out += rng.multinomial(size, weights / weights.sum())
         return out
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The model, and the draw of its parameters."""
+        return ErrorSources(
+            shrinkage=f"the model: a {self.model.kind} curve does not follow the data everywhere, and each record's log "
+            f"density is cut off at {self.threshold:.3g}",
+            noise="the draw of the model's parameters, which censoring spreads out",
+        )
+
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """One column, whose domain it is."""
+        return super().fits(domain) and list(joint_domain(domain).columns.values()) == [self.domain]
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

@@ -1,42 +1,122 @@
-"""Mechanisms by the name that certificates use."""
+"""Everything that a certificate can name, one line each. Nothing else lists names; modules are imported when asked for."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from privurn.errors import CertificateError, PrivurnError
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.exponential import ExponentialHistogram
-from privurn.mechanisms.label_discovery import DiscoveredUrn
-from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.noisy_tree import NoisyTree
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.privacy.certificate import canonical
 
-BUILDERS: Mapping[str, Callable[[dict[str, Any]], Mechanism]] = {
-    "dirichlet-multinomial": DirichletMultinomial.from_parameters,
-    "dirichlet-process": PitmanYor.from_parameters,
-    "pitman-yor": PitmanYor.from_parameters,
-    "label-discovery": DiscoveredUrn.from_parameters,
-    "noisy-tree": NoisyTree.from_parameters,
-    "perturbed-histogram": PerturbedHistogram.from_parameters,
-    "smoothed-histogram": SmoothedHistogram.from_parameters,
-    "posterior-sample": PosteriorSample.from_parameters,
-    "exponential": ExponentialHistogram.from_parameters,
-    "pseudo-posterior": PseudoPosterior.from_parameters,
+if TYPE_CHECKING:
+    from privurn.mechanisms.local.channel import Channel, LocalChannel
+    from privurn.mechanisms.mechanism import Mechanism
+    from privurn.mechanisms.sums.statistic import StatisticMechanism
+
+MECHANISMS = {
+    "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:DirichletMultinomial",
+    "dirichlet-process": "privurn.mechanisms.pitman_yor:PitmanYor",
+    "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYor",
+    "label-discovery": "privurn.mechanisms.label_discovery:DiscoveredUrn",
+    "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:PerturbedHistogram",
+    "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:SmoothedHistogram",
+    "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorSample",
+    "exponential": "privurn.mechanisms.exponential:ExponentialHistogram",
+    "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:PseudoPosterior",
 }
+"""On the counts of a domain."""
+
+CHANNELS = {
+    "local-laplace": "privurn.mechanisms.local.laplace:LaplaceChannel",
+    "local-gaussian": "privurn.mechanisms.local.gaussian:GaussianChannel",
+    "local-haar-wavelet": "privurn.mechanisms.local.haar_wavelet:HaarWaveletChannel",
+    "local-randomised-response": "privurn.mechanisms.local.randomised_response:RandomisedResponseChannel",
+    "local-randomised-responses": "privurn.mechanisms.local.randomised_responses:RandomisedResponsesChannel",
+    "local-discrete-laplace": "privurn.mechanisms.local.laplace:DiscreteLaplaceChannel",
+    "local-discrete-gaussian": "privurn.mechanisms.local.gaussian:DiscreteGaussianChannel",
+}
+"""On every record by itself."""
+
+STATISTICS = {
+    "noisy-regression-statistics": "privurn.mechanisms.sums.regression_statistic:RegressionStatistic",
+    "noisy-normal-statistics": "privurn.mechanisms.sums.regression_statistic:NormalStatistic",
+    "noisy-logistic-statistics": "privurn.mechanisms.sums.logistic_statistic:LogisticStatistic",
+    "noisy-dirichlet-statistics": "privurn.mechanisms.sums.dirichlet_statistic:DirichletStatistic",
+    "noisy-table-statistics": "privurn.mechanisms.sums.table_statistic:TableStatistic",
+    "noisy-bernoulli-statistics": "privurn.mechanisms.sums.sum_statistic:BernoulliStatistic",
+    "noisy-poisson-statistics": "privurn.mechanisms.sums.sum_statistic:PoissonStatistic",
+}
+"""On sums over records."""
+
+REGISTRY: Mapping[str, str] = ChainMap(MECHANISMS, CHANNELS, STATISTICS)
+
+GLOBAL_CHANNELS = {
+    "smoothed-histogram": "privurn.mechanisms.local.smoothed_histogram:SmoothedHistogramChannel",
+    "noisy-statistic": "privurn.mechanisms.local.noisy_statistic:NoisyStatisticChannel",
+}
+"""Laws of one output for all records, by their own names: for inference; their releases are certified as mechanisms."""
+
+INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
+"""What impossible parameters end in."""
 
 
-def mechanism_from_parameters(name: str, parameters: dict[str, Any]) -> Mechanism:
-    """Rebuild a mechanism from what a certificate says of it."""
-    if name not in BUILDERS:
+def registered(name: str) -> Any:
+    """The class that a name stands for: a mechanism, a local channel or a statistic."""
+    if name not in REGISTRY:
         raise CertificateError(f"the mechanism {name!r} is not known to this version.")
+    return _imported(REGISTRY[name])
+
+
+def rebuild(name: str, parameters: dict[str, Any]) -> "Mechanism":
+    """What a certificate or ledger entry names, from its parameters: all of them, of the right types, and no others."""
+    kind = registered(name)
     try:
-        mechanism = BUILDERS[name](parameters)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError):
+        made: Mechanism = kind.rebuilt(parameters)
+        stated = canonical(made.parameters())
+    except INVALID:
         raise CertificateError("the mechanism's parameters are not valid.") from None
-    if mechanism.name != name:
+    if made.name != name:
         raise CertificateError("the mechanism's name does not fit its parameters.")
-    return mechanism
+    if stated != canonical(parameters):
+        raise CertificateError("the mechanism's parameters are not those that it would state itself.")
+    return made
+
+
+def mechanisms() -> "dict[str, type[Mechanism]]":
+    """Mechanisms on counts, by name."""
+    return _classes(MECHANISMS)
+
+
+def local_channels() -> "dict[str, type[LocalChannel]]":
+    """Channels of single records, by their own names."""
+    return {each.name: each for each in _classes(CHANNELS).values()}
+
+
+def statistics() -> "dict[str, type[StatisticMechanism]]":
+    """Noisy sums, by name."""
+    return _classes(STATISTICS)
+
+
+def channels() -> "dict[str, type[Channel]]":
+    """Channels of single records and of all records together, by their own names."""
+    return {**local_channels(), **_classes(GLOBAL_CHANNELS)}
+
+
+def channel_from_parameters(name: str, parameters: dict[str, Any]) -> "Channel":
+    """Rebuild a channel from its own name and `parameters()`."""
+    known = channels()
+    if name not in known:
+        raise CertificateError(f"the channel {name!r} is not known to this version.")
+    try:
+        return known[name].from_parameters(parameters)
+    except INVALID:
+        raise CertificateError("the channel's parameters are not valid.") from None
+
+
+def _classes(entries: Mapping[str, str]) -> dict[str, Any]:
+    return {name: _imported(place) for name, place in entries.items()}
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

@@ -1,13 +1,13 @@
 """The smoothed histogram: independent records from a mixture of the confidential histogram and the uniform.
 
 No noise is added to any count: each released record is a copy of a random confidential one, or, with the probability `weight`,
-a uniform draw from the domain. Exact integers throughout. Profile: privacy/histogram_accounting.py; proof:
+a uniform draw from the domain. Exact integers throughout. Profile: privacy/laws/histogram.py; proof:
 docs/proofs/histograms.md.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_weight, weight_up
 from privurn.privacy.laws.histogram import SmoothedHistogramProfile
@@ -35,6 +35,8 @@ class SmoothedHistogram(Mechanism):
     cells: int
     records: int
     weight: Fraction
+
+    in_words: ClassVar[str] = "records drawn from the histogram of the data, mixed with the uniform distribution"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -78,6 +80,12 @@ class SmoothedHistogram(Mechanism):
         """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
         weight = float(self.weight)
         return rng.multinomial(self.records, (1.0 - weight) * counts.dense(self.cells) / counts.n + weight / self.cells)
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The uniform."""
+        share = f"the uniform over {self.cells:,} cells weighs {float(self.weight):.1%} of what is released"
+        return ErrorSources(shrinkage=f"shrinkage: {share}")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

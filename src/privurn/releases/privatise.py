@@ -22,7 +22,7 @@ from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChan
 from privurn.mechanisms.local.local_release import LocalRelease, Order
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponsesChannel
-from privurn.mechanisms.local.registry import LOCAL
+from privurn.mechanisms.registry import local_channels
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
@@ -180,7 +180,7 @@ def _target(channel: Any, epsilon: float | None, delta: float, contributions: in
 def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guarantee) -> LocalChannel:
     """A channel that meets the target for each single record, or a refusal."""
     name = channel.name if isinstance(channel, LocalChannel) else channel
-    if isinstance(channel, LocalChannel) and type(channel) is not LOCAL.get(name):
+    if isinstance(channel, LocalChannel) and type(channel) is not local_channels().get(name):
         raise NotCertifiable(
             "a certificate can only be made for the channels that privurn can verify.",
             hint="Use your own channel's privatise, and state its guarantee beside the data",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privurn.certificates.certify import Certifiable, certify, check_certifiable, zcdp
+from privurn.certificates.certify import certify, check_certifiable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
@@ -174,10 +174,10 @@ def release(
     return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
 
 
-def pay(payer: Payer, mechanism: Certifiable, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
+def pay(payer: Payer, mechanism: Mechanism, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
     """Debit the guarantee asked for, because that is what the certificate promises, for what can be certified."""
     check_certifiable(mechanism, domain)
-    rho = zcdp(mechanism, guarantee)
+    rho = mechanism.zcdp(guarantee)
     return payer.pay(Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()), n=n)
 
 

@@ -43,10 +43,10 @@ def grid_numbers(domain: Grid, cells: range | NDArray[np.int64]) -> NDArray[Any]
         return points if common == 1 else points / common
     whole = common == 1 and low >= -(2**63) and high < 2**63
     distinct, place = (cells, slice(None)) if isinstance(cells, range) else np.unique(cells, return_inverse=True)
-    points = (first + each * int(cell) for cell in distinct)
+    exact = (first + each * int(cell) for cell in distinct)
     if whole:
-        return np.fromiter(points, np.int64, len(distinct))[place]
-    return np.fromiter((point / common for point in points), np.float64, len(distinct))[place]
+        return np.fromiter(exact, np.int64, len(distinct))[place]
+    return np.fromiter((point / common for point in exact), np.float64, len(distinct))[place]
 
 
 def cell_values(domain: ColumnDomain) -> NDArray[np.float64]:

@@ -72,7 +72,7 @@ def _holds_more(opened: Any, *, size: int) -> bool:
         return True
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    return 12 + sum(each.total_compressed_size for each in chunks) + footer.serialized_size != size
+    return bool(12 + sum(each.total_compressed_size for each in chunks) + footer.serialized_size != size)
 
 
 def _unused_text(handle: Any, schema: Any) -> bool:

@@ -19,7 +19,7 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
@@ -154,7 +154,7 @@ def _refuse(reasons: Sequence[str]) -> None:
 
 def _read(table: Source, certificate: Certificate) -> Observed:
     stated = certificate["mechanism"]
-    mechanism = mechanism_from_parameters(stated["name"], stated["parameters"])
+    mechanism = rebuild(stated["name"], stated["parameters"])
     described = certificate["domain"]
     if described["kind"] == "open-labels":
         return _read_labels(table, mechanism, described)

@@ -11,12 +11,10 @@ from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChan
 from privurn.mechanisms.local.noisy_statistic import NoisyStatisticChannel
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
-from privurn.mechanisms.local.registry import CHANNELS, channel_from_parameters
 from privurn.mechanisms.local.smoothed_histogram import SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic, Statistic
 
 __all__ = [
-    "CHANNELS",
     "Channel",
     "DiscreteGaussianChannel",
     "DiscreteLaplaceChannel",
@@ -33,5 +31,4 @@ __all__ = [
     "RandomisedResponsesChannel",
     "SmoothedHistogramChannel",
     "Statistic",
-    "channel_from_parameters",
 ]

@@ -1,14 +1,14 @@
 """What every channel is: public parameters, a guarantee, a way to privatise, and the density of the output given the data.
 
 How to add one: subclass `LocalChannel` (or `GlobalChannel`) as a frozen dataclass in one file; docs/how-to/privatise.md has
-a skeleton. To be certified it also needs an entry in `registry.py`, a section in docs/proofs/channels.md and an enumeration
-in tests/exact/test_channels.py.
+a skeleton. To be certified it also needs an entry in mechanisms/registry.py, a section in docs/proofs/channels.md and an
+enumeration in tests/exact/test_channels.py.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from privurn.errors import DomainError, ModelError
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import zcdp_bound
 from privurn.privacy.profile import PrivacyProfile
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.mechanism import Mechanism
 
 LARGEST_EPSILON = 16_384.0
 """Above this the noise would be narrower than 64 steps of the default lattice. A certificate stops far earlier."""
@@ -68,6 +71,18 @@ class LocalChannel(Channel):
 
     bounds: tuple[float, float]
     """Public lower and upper bound of the data; codes 0..k-1 for categories."""
+    adds_noise: ClassVar[bool] = True
+    """Whether the randomness is OpenDP's; else it is drawn in integers."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Categories of each confidential column; none where the data are numbers."""
+        return ()
+
+    @property
+    def published_lattice(self) -> tuple[float, float] | None:
+        """A point and the step of the lattice that outputs lie on, for audits to look at; None: nothing to look at."""
+        return None
 
     @abstractmethod
     def log_density(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
@@ -80,6 +95,14 @@ class LocalChannel(Channel):
     def columns(self, column: str) -> list[str]:
         """Names of the published columns for a confidential one."""
         return [column]
+
+    @classmethod
+    def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
+        """What a registry entry makes of a certificate's parameters: a release through this channel."""
+        from privurn.mechanisms.local.local_release import LocalRelease
+
+        channel = cls.from_parameters(parameters["channel"])
+        return LocalRelease(n=int(parameters["n"]), channel=channel, order=parameters["order"])
 
 
 class GlobalChannel(Channel):

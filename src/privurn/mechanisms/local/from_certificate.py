@@ -8,12 +8,12 @@ from typing import Any
 from privurn.domain import Bins, JointDomain, domain_from_json
 from privurn.errors import CertificateError
 from privurn.mechanisms.local.channel import Channel
-from privurn.mechanisms.local.local_release import PREFIX, LocalRelease
+from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.local.noisy_statistic import NoisyStatisticChannel
 from privurn.mechanisms.local.smoothed_histogram import SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.registry import mechanism_from_parameters
+from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.laws.noise import check_whole
@@ -23,9 +23,9 @@ def channel_of(certificate: Certificate) -> Channel:
     """A local channel, or the global one of a smoothed histogram or of noisy counts on equal bins."""
     stated = certificate["mechanism"]
     name, parameters = str(stated["name"]), stated["parameters"]
-    if name.startswith(PREFIX):
-        return LocalRelease.from_parameters(name, parameters).channel
-    mechanism = mechanism_from_parameters(name, parameters)
+    mechanism = rebuild(name, parameters)
+    if isinstance(mechanism, LocalRelease):
+        return mechanism.channel
     if isinstance(mechanism, SmoothedHistogram):
         bounds, bins = _equal_bins(certificate["domain"])
         return SmoothedHistogramChannel(

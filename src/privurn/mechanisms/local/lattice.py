@@ -55,6 +55,11 @@ class LatticeChannel(LocalChannel):
         """The noise's scale in steps: what OpenDP is given and the profile is computed from."""
         return self.scale / self.step
 
+    @property
+    def published_lattice(self) -> tuple[float, float]:
+        """From the lower bound on."""
+        return self.bounds[0], self.step
+
     def lattice(self, data: ArrayLike) -> NDArray[np.int64]:
         """Number of the lattice point that each record is rounded to, 0..steps, whatever the record holds."""
         share = (clamped(data, self.bounds) - self.bounds[0]) / (self.bounds[1] - self.bounds[0])

@@ -38,6 +38,7 @@ class RandomisedResponseChannel(LocalChannel):
     categories: int
     odds: Fraction
     name: ClassVar[str] = "randomised-response"
+    adds_noise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         k = whole_number(
@@ -48,6 +49,11 @@ class RandomisedResponseChannel(LocalChannel):
             raise ModelError("odds must be a fraction above 1 and at most 2**59.", hint="For example odds=Fraction(3)")
         if self.odds.numerator + (k - 1) * self.odds.denominator >= 2**63:
             raise ModelError("the odds need larger integers than there are.", hint="Use a smaller denominator")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """One column."""
+        return (self.categories,)
 
     @property
     def bounds(self) -> tuple[float, float]:  # type: ignore[override]

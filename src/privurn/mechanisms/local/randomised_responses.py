@@ -92,10 +92,11 @@ class RandomisedResponsesChannel(LocalChannel):
 
     responses: tuple[RandomisedResponseChannel, ...]
     name: ClassVar[str] = "randomised-responses"
+    adds_noise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         responses = tuple(self.responses)
-        if len(responses) < 2 or not all(isinstance(each, RandomisedResponseChannel) for each in responses):
+        if len(responses) < 2 or any(len(getattr(each, "sizes", ())) != 1 for each in responses):
             raise ModelError("several randomised responses are needed.", hint="RandomisedResponseChannel, for one column")
         object.__setattr__(self, "responses", responses)
         if self.categories > MOST_CELLS:

@@ -6,32 +6,43 @@ beside them, with noise of its own. Proofs: docs/proofs/noisy-statistics.md.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError
+from privurn.domain import JointDomain
+from privurn.errors import CertificateError, ModelError
 from privurn.exact_numbers import float_up
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.published import Content
 from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.privacy.certificate import canonical
 from privurn.privacy.conversions import ZeroConcentratedProfile
-from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.profile import ROUND_UP, Neighbouring, PointProfile, PrivacyProfile
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PointProfile, PrivacyProfile
 from privurn.tables import Source, open_table
 
+if TYPE_CHECKING:
+    from privurn.privacy.audit.attack import Pair
+    from privurn.privacy.audit.raw_records import Reader
+
 MOST_ENTRIES = 1_000_000
+
+PER_NOISE, PER_CALL = 3e-5, 2e-4
+"""Seconds for a noisy number and for a release, and what an audit looks at of them."""
 
 AT_ONCE = 2**13
 """Records added up in 64 bits: their entries are 2^48 steps each at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatisticMechanism(ABC):
+class StatisticMechanism(Mechanism):
     """Sums of bounded per-record vectors plus `noise`; the number of records public, or noisy, or not published.
 
     neighbouring="replace-one": n is public and published as it is; `size_noise` must be None.
@@ -48,10 +59,17 @@ class StatisticMechanism(ABC):
     contributions: int = 1
     model: ClassVar[str]
     adds_noise: ClassVar[bool] = True
-    n: ClassVar[None] = None
+    saves_data: ClassVar[bool] = False
+    synthetic: ClassVar[bool] = False
+    rows_are: ClassVar[str] = "noisy sums"
+    n: ClassVar[None] = None  # type: ignore[misc]
     """No parameter: where the number of records is public it is part of what is published."""
-    records: ClassVar[int] = 0
+    records: ClassVar[int] = 0  # type: ignore[misc]
     """No record is drawn."""
+    cells: ClassVar[None] = None  # type: ignore[misc]
+    """No cell is drawn."""
+    reads_text: ClassVar[bool] = False
+    """Whether columns are read as they come; else as numbers."""
 
     def __post_init__(self) -> None:
         if self.neighbouring not in ("replace-one", "add-remove"):
@@ -133,18 +151,37 @@ class StatisticMechanism(ABC):
         return ZeroConcentratedProfile(rho=rho * ROUND_UP, neighbouring=self.neighbouring)
 
     @property
-    def zcdp(self) -> float:
-        """The rho of the whole release; epsilon^2/2 for Laplace noise."""
+    def relation(self) -> Neighbouring:
+        """`neighbouring`: n is no parameter."""
+        return self.neighbouring
+
+    def unit_profile(self, guarantee: Guarantee) -> PrivacyProfile:
+        """The profile: sums are calibrated for a person's records together."""
+        if self.contributions != guarantee.contributions:
+            raise ModelError("the privacy unit is not the one that the statistics are accounted for.")
+        return self.profile
+
+    def zcdp(self, guarantee: Guarantee) -> float | None:
+        """`rho`."""
+        return self.rho
+
+    @property
+    def rho(self) -> float:
+        """Of the whole release; epsilon^2/2 for Laplace noise."""
         profile = self.profile
         if isinstance(profile, ZeroConcentratedProfile):
             return profile.rho
         return 0.5 * profile.pure_epsilon**2 * ROUND_UP
 
-    def release(self, data: Any, *, entropy: Entropy | None = None) -> "NoisyStatistics":
+    def draw(self, data: Any, /, *, entropy: Entropy) -> "NoisyStatistics":
         """Read the data, add up, add noise. The only confidential numbers, the exact sums, are forgotten."""
         with opened(data) as source:
             sums, n = self.sum_units(source)
-        return self.add_noise(sums, n, entropy=entropy or SystemEntropy())
+        return self.add_noise(sums, n, entropy=entropy)
+
+    def simulate(self, data: Any, /, *, rng: np.random.Generator) -> "NoisyStatistics":
+        """There is no twin: models of the records simulate sums."""
+        raise ModelError("noisy sums are not simulated from data.", hint="Use `simulate` of a model, or `draw`")
 
     def add_noise(self, sums: list[int], n: int, *, entropy: Entropy) -> "NoisyStatistics":
         """Noise on exact sums (in lattice steps) and, where it shall be published, on n."""
@@ -157,6 +194,60 @@ class StatisticMechanism(ABC):
             [extra] = self.size_noise.draw_units(1, entropy=entropy)
             noisy_n = float(Fraction(n * round(1.0 / self.size_noise.step) + extra) * Fraction(self.size_noise.step))
         return NoisyStatistics(mechanism=self, values=values, noisy_n=noisy_n)
+
+    # -- what is published
+
+    @property
+    def in_words(self) -> str:
+        """For readers of a report."""
+        return f"sums over the records with random noise added to each ({self.model})"
+
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """What the sums are of, field by field."""
+        return canonical(domain) == canonical({"kind": "statistics", **self.own_parameters()})
+
+    def columns_for(self, domain: Mapping[str, Any]) -> list[str] | None:
+        """Those that are read."""
+        return list(self.columns)
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """None."""
+        raise CertificateError("noisy statistics have no data file.")
+
+    # -- what an audit needs
+
+    def column_ends(self) -> dict[str, tuple[Any, Any]]:
+        """Two values of each column, as far apart as the public bounds let them be."""
+        own = self.own_parameters()
+        if isinstance(own.get("lower"), list):  # moments of bounded columns; the response of a logistic regression is 0 or 1
+            bounds = list(zip(own["lower"], own["upper"], strict=True))
+            return dict(zip(self.columns, [*bounds, (0.0, 1.0)], strict=False))
+        return {name: (0.0, float(own.get("upper", 1.0))) for name in self.columns}
+
+    def hostile_records(self, plain: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What records may hold that no bound foresees: here in all columns of a `plain` record at once."""
+        from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
+
+        for name, value in {**HOSTILE_NUMBERS, **HOSTILE_TEXTS}.items():
+            yield name, dict.fromkeys(plain, value)
+
+    def neighbours(
+        self, *, contributions: int, domain: JointDomain | None = None, read: "Reader | None" = None
+    ) -> "list[Pair]":
+        """All of a person's records, which add as much to the sums as records can, or are hostile; in exact sums."""
+        from privurn.mechanisms.sums.neighbours import sum_pairs
+
+        return sum_pairs(self)
+
+    def sample(self, data: tuple[list[int], int], /, *, size: int, entropy: Entropy) -> NDArray[np.float64]:
+        """Noisy sums; each output has noise of its own, and ends in what is said of the number of records."""
+        released = [self.add_noise(*data, entropy=entropy) for _ in range(size)]
+        said = [each.n if each.n is not None else each.noisy_n for each in released]
+        return np.stack([np.append(a.values, [] if n is None else [float(n)]) for a, n in zip(released, said, strict=True)])
+
+    def seconds(self, *, contributions: int) -> float:
+        """Each sum is a call of OpenDP's sampler."""
+        return PER_CALL + PER_NOISE * self.n_entries
 
     def parameters(self) -> dict[str, Any]:
         """Everything that fixes the law of the output."""

@@ -1,6 +1,6 @@
 """Noisy contingency tables: the counts of all cells of a public domain."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -24,12 +24,13 @@ class TableStatistic(StatisticMechanism):
     """Counts of the cells of a public `domain`, each with noise; the first column's values vary fastest.
 
     A record added or removed moves one count by 1; a record replaced moves two. Without a noisy n the profile is the exact one
-    of noisy counts (privacy.noisy_counts_accounting), for several records to a person by group privacy where the noise is
+    of noisy counts (privacy.laws.noisy_counts), for several records to a person by group privacy where the noise is
     Laplace: what `PerturbedHistogram` has for the same noise. Otherwise it is that of the class.
     """
 
     domain: JointDomain
     model: ClassVar[str] = "table"
+    reads_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, JointDomain):
@@ -99,9 +100,22 @@ class TableStatistic(StatisticMechanism):
         )
 
     @property
-    def zcdp(self) -> float:
-        """The rho of the whole release."""
-        return self.counts_profile.zcdp * self.contributions**2 if self.size_noise is None else super().zcdp
+    def rho(self) -> float:
+        """Of the whole release."""
+        return self.counts_profile.zcdp * self.contributions**2 if self.size_noise is None else super().rho
+
+    def column_ends(self) -> dict[str, tuple[Any, Any]]:
+        """The ends of each column's domain."""
+        from privurn.privacy.audit.raw_records import column_ends
+
+        return {name: column_ends(each) for name, each in self.domain.columns.items()}
+
+    def hostile_records(self, plain: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """In one column after the other."""
+        from privurn.privacy.audit.raw_records import hostile_values
+
+        for column, each in self.domain.columns.items():
+            yield from ((f"{name} in {column!r}", plain | {column: value}) for name, value in hostile_values(each).items())
 
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Counted in DuckDB, one number for each cell that occurs."""

@@ -3,13 +3,13 @@
 For two neighbouring data sets x, y and any event B fixed beforehand, (epsilon, delta)-DP says P_x(B) <= e^epsilon P_y(B) +
 delta. Half of the outputs, on every pair of neighbours, learns and chooses events that separate x from y. An eighth compares
 the most promising ones once more, and the rest goes to the pair that came out best: outputs that the choice has not seen are
-bet against the claim (audit_bets.py). The failure probability is split over the bets, so all findings of an audit hold
+bet against the claim (bets.py). The failure probability is split over the bets, so all findings of an audit hold
 together with probability at least 1 - failure_probability, whatever the mechanism.
 
     pairs --learn, choose, compare--> events --fresh outputs--> findings
-    marks ------------------------------------fresh outputs--> findings (audit_support.py)
+    marks ------------------------------------fresh outputs--> findings (support.py)
 
-An audit convicts; it never acquits. It says which leaks it could have seen (audit_power.py).
+An audit convicts; it never acquits. It says which leaks it could have seen (power.py).
 """
 
 import math

@@ -7,7 +7,7 @@ that of guessing a random mark. Averaged over i: the expected share of marks tha
 although x and each y_i differ in one record only. One output with 5,000 lone labels tests 5,000 such pairs at once.
 
 If a mechanism treats its labels independently, as label discovery does, each is a trial of its own. The test does not rest on
-that: it bets on the share in each output, and only outputs have to be independent of each other (audit_bets.py).
+that: it bets on the share in each output, and only outputs have to be independent of each other (bets.py).
 """
 
 import math

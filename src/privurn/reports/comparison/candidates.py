@@ -2,48 +2,53 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from privurn.domain import JointDomain
-from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
+from privurn.domain import Bins, Grid, JointDomain
+from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, Variant
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.exponential import ExponentialHistogram, calibrate_exponential
-from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.mechanism import ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.registry import mechanisms
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import Request, choose_mechanism
+from privurn.releases.choose import Request
 from privurn.releases.choose_for_domain import choose_for_domain, only_column
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A mechanism that meets the guarantee, and in words what pulls its releases away from the data.
+    """A mechanism that meets the guarantee.
 
-    `certified`  whether it meets the guarantee indeed: False for one that has no certificate and is there to be looked at
     `group`      neighbouring cells that it takes as one: 1, or an odd number g for a grid of g times the step
-    `records`    how many it releases; None where it releases a number for each cell
-    `output`     the same in words
-    `shrinkage`  the error that is the same in every release
-    `noise`      what differs from release to release
-    `size`       why its number of records costs accuracy
+    `certified`  whether it meets the guarantee indeed: False for one that has no certificate and is there to be looked at
     """
 
     name: str
     mechanism: Mechanism
     group: int
-    records: int | None
-    output: str
-    shrinkage: str
-    noise: str
-    size: str
     certified: bool = True
+
+    @property
+    def records(self) -> int | None:
+        """How many it releases; None where it releases a number for each cell."""
+        return None if self.mechanism.beside else self.mechanism.records
+
+    @property
+    def output(self) -> str:
+        """What it releases, in words."""
+        if self.records is None:
+            return f"{self.mechanism.cells:,} {self.mechanism.rows_are}"
+        return "1 record" if self.records == 1 else f"{self.records:,} records"
+
+    @property
+    def sources(self) -> ErrorSources:
+        """What pulls its releases away from the data."""
+        return self.mechanism.error_sources
+
+    @property
+    def size(self) -> str:
+        """Why its number of records costs accuracy."""
+        return self.sources.size or f"the number of records, {self.mechanism.records:,}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,33 +59,18 @@ class Refused:
     reason: str
 
 
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "dirichlet-multinomial": {},
-    "posterior-sample": {"n_records": None},  # its records are the resolution of the probabilities
-    "perturbed-histogram": {},
-    "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
-    "perturbed-histogram, counts": {"publish": "counts", "n_records": None},
-    "smoothed-histogram": {},
-    "exponential": {},
-    "dirichlet-process": {},
-    "pitman-yor": {"discount": Fraction(1, 2)},
-    "pseudo-posterior": {},  # only with a model of the column
-    "pseudo-posterior, reference": {},  # only with a public guess as well
-}
-"""Every way to release from a public domain: a mechanism's name, up to a comma, and what is asked for beside the guarantee."""
+def ways() -> dict[str, Mapping[str, Any]]:
+    """Every way to release from a public domain: a mechanism's name, up to a comma, and what it asks for beside epsilon."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, kind in mechanisms().items():
+        found |= {name: {}} if kind.ways is None else kind.ways
+    return found
 
-ASYMPTOTIC: Mapping[str, Variant] = {
-    "asymptotic pseudo-posterior, unweighted": "unweighted",
-    "asymptotic pseudo-posterior, weighted": "weighted",
-    "asymptotic pseudo-posterior, weighted-e": "weighted-e",
-    "asymptotic pseudo-posterior, censor-w": "censor-w",
-}
+
+ASYMPTOTIC = AsymptoticPseudoPosterior.ways
 """Ways of the literature without differential privacy: only with a model, and only where they are asked for."""
 
 NO_CERTIFICATE = "no certificate: asymptotic only"
-
-COARSER = ("dirichlet-multinomial", "perturbed-histogram")
-"""Tried on a coarser grid as well."""
 
 
 def candidates(
@@ -105,43 +95,41 @@ def candidates(
     pseudo-posterior, `reference` another one weighted by it, and `asymptotic` those that have no certificate.
     """
     able, refused = [], []
-    offered = _offered(model=model, reference=reference, asymptotic=asymptotic)
+    given = {"model": model, "reference": reference}
+    offered = _offered(given, asymptotic=asymptotic)
     for name, way, group, size in _ways(_wanted(names, offered, asymptotic=asymptotic), cells, coarser):
         try:
             if way in ASYMPTOTIC:
-                mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way], n, n_records, domain, model, guarantee)
+                mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way]["variant"], n, n_records, domain, model, guarantee)
             else:
-                own = {"model": model} if way.startswith("pseudo-posterior") else {}
-                own |= {"reference": reference} if way == "pseudo-posterior, reference" else {}
-                given = {"guarantee": guarantee, "n_records": n_records, "mechanism": _family(way)}
-                mechanism = _chosen(n, size, Request(**{**given, **WAYS[way], **own}), domain)
-        except (CalibrationError, ModelError, DomainError) as error:
+                asked = {key: given[key] if value is ... else value for key, value in ways()[way].items()}
+                plain: dict[str, Any] = {"guarantee": guarantee, "n_records": n_records, "mechanism": _family(way)}
+                request = Request(**(plain | asked))
+                mechanism = _chosen(n, size, request, domain if group == 1 else None)
+        except (CalibrationError, ModelError, DomainError, FormatError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
-        sources = _sources(mechanism, size)
-        able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=way not in ASYMPTOTIC, **sources))
+        able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=way not in ASYMPTOTIC))
     return tuple(able), tuple(refused)
 
 
-def _offered(*, model: Model | None, reference: Model | None, asymptotic: bool) -> list[str]:
+def _offered(given: Mapping[str, Any], *, asymptotic: bool) -> list[str]:
     """The ways that there is enough to try."""
-    if model is None and (reference is not None or asymptotic):
+    if given["model"] is None and (given["reference"] is not None or asymptotic):
         raise ModelError(
-            "a pseudo-posterior needs a model of the column.",
+            "a mechanism with a reference, or without a certificate, needs a model of the column.",
             hint="model=privurn.mechanisms.models.Beta(), or --model beta, bernoulli, or a YAML file with kind and its bounds",
         )
-    without = {"pseudo-posterior, reference"} if reference is None else set()
-    if model is None:
-        without.add("pseudo-posterior")
-    return [way for way in WAYS if way not in without] + (list(ASYMPTOTIC) if asymptotic else [])
+    able = [way for way, asked in ways().items() if all(given[key] is not None for key, value in asked.items() if value is ...)]
+    return able + (list(ASYMPTOTIC) if asymptotic else [])
 
 
 def _chosen(n: int, cells: int, request: Request, domain: JointDomain | None) -> Mechanism:
-    if request.mechanism == "exponential":  # its default loss needs the number of cells alone
-        return calibrate_exponential(n=n, cells=cells, guarantee=request.guarantee, records=request.n_records)
-    if request.mechanism == "pseudo-posterior" and domain is not None:  # it needs the numbers that cells stand for
-        return choose_for_domain(n=n, domain=domain, request=request)[0]
-    return choose_mechanism(n=n, cells=cells, request=request)[0]
+    """As `release` would choose it; without a domain any numbers may be what the cells stand for, but for a model."""
+    if domain is None and request.model is not None:
+        raise ModelError("a model needs the numbers that the cells stand for.", hint="Give the domain")
+    stand_in = Grid(0, cells - 1, 1) if cells > 1 else Bins([0, 1])
+    return choose_for_domain(n=n, domain=domain or JointDomain({"cell": stand_in}), request=request)[0]
 
 
 def _asymptotic(
@@ -149,7 +137,7 @@ def _asymptotic(
 ) -> AsymptoticPseudoPosterior:
     """With the threshold epsilon/2 of the paper, where the variant has one."""
     if domain is None or model is None:
-        raise ModelError("a pseudo-posterior needs a model of the column, and its domain.")
+        raise ModelError("a model of the column, and its domain, are needed.")
     threshold = guarantee.epsilon / 2.0 if variant in ("weighted-e", "censor-w") else None
     records = n if n_records is None else n_records
     return AsymptoticPseudoPosterior(
@@ -166,13 +154,13 @@ def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: 
     if names is None:
         return list(offered)
     for name in names:
-        if not any(name in (way, _family(way)) for way in (*WAYS, *ASYMPTOTIC)):
-            known = ", ".join(dict.fromkeys(map(_family, WAYS)))
+        if not any(name in (way, _family(way)) for way in (*ways(), *ASYMPTOTIC)):
+            known = ", ".join(dict.fromkeys(map(_family, ways())))
             raise FormatError(f"the mechanism {name!r} is not known.", hint=f"One of {known}")
         if not any(name in (way, _family(way)) for way in offered):
             raise ModelError(
                 f"the mechanism {name!r} needs more than its name.",
-                hint="model= (--model) for a pseudo-posterior, reference= for a weighted one, "
+                hint="model= (--model) of the column, reference= to weigh its records, "
                 "asymptotic=True (--asymptotic) for one without a certificate",
             )
     named = [way for way in offered if way in names or _family(way) in names]
@@ -187,55 +175,11 @@ def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> 
         yield way, way, 1, cells
     if coarser is not None:
         group, size = coarser
-        for way in COARSER:
-            if way in names:
+        for way, kind in mechanisms().items():
+            if way in names and kind.coarser:
                 yield f"{way}, {size:,} cells", way, group, size
 
 
-def _why_not(error: CalibrationError | ModelError | DomainError) -> str:
+def _why_not(error: PrivurnError) -> str:
     nearest = [each for each in getattr(error, "alternatives", ()) if "--mechanism" not in each]  # others are here anyway
     return f"{error.message} The nearest that it offers is {nearest[0]}." if nearest else error.message
-
-
-def _sources(mechanism: Mechanism, cells: int) -> dict[str, Any]:
-    """What is released, and where its error comes from, with the public numbers."""
-    records: int | None = mechanism.records
-    output = "1 record" if records == 1 else f"{records:,} records"
-    noise = "the chance of sampling"
-    size = f"the number of records, {records:,}"
-    if isinstance(mechanism, PerturbedHistogram):
-        noise = f"noise: a standard deviation of {mechanism.noise_deviation:.3g} on each of the {cells:,} counts"
-        shrinkage = "noise that is cut off at 0, which fills empty cells"
-        if mechanism.publish == "counts":
-            records, output = None, f"{cells:,} counts"
-    elif isinstance(mechanism, (DirichletMultinomial, PosteriorSample)):
-        shrinkage = f"shrinkage: the flat prior over {cells:,} cells weighs {mechanism.prior_weight:.1%} of what is released"
-        noise = "the randomness of the urn itself"
-        if isinstance(mechanism, PosteriorSample):
-            records, output = None, f"{cells:,} probabilities"
-    elif isinstance(mechanism, SmoothedHistogram):
-        shrinkage = f"shrinkage: the uniform over {cells:,} cells weighs {float(mechanism.weight):.1%} of what is released"
-    elif isinstance(mechanism, PitmanYor):
-        shrinkage = "shrinkage: new values come from the flat base"
-        size = (
-            "the floor: it may copy a record that nobody shares, and a chance of at most delta for that allows no more than "
-            f"{output}"
-        )
-    elif isinstance(mechanism, ExponentialHistogram):
-        shrinkage = "the pull of the uniform measure over all histograms of so many records"
-        noise = "the mechanism's random choice of a histogram"
-        size = f"the number of records, {records:,}, as many as can be drawn exactly"
-    elif isinstance(mechanism, PseudoPosterior):
-        shrinkage = (
-            f"the model: a {mechanism.model.kind} curve does not follow the data everywhere, and each record's log density is "
-            f"cut off at {mechanism.threshold:.3g}"
-        )
-        noise = "the draw of the model's parameters, which censoring spreads out"
-    elif isinstance(mechanism, AsymptoticPseudoPosterior):
-        shrinkage = f"the model: a {mechanism.model.kind} curve does not follow the data everywhere"
-        if mechanism.variant != "unweighted":
-            shrinkage += ", and rare records weigh less"
-        noise = "the draw of the model's parameters"
-    else:
-        raise ModelError(f"the mechanism {mechanism.name!r} cannot be compared.")
-    return {"records": records, "output": output, "shrinkage": shrinkage, "noise": noise, "size": size}

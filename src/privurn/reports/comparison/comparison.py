@@ -23,7 +23,7 @@ from privurn.privacy.profile import Guarantee
 from privurn.reports.comparison.candidates import Candidate, candidates
 from privurn.reports.comparison.parallel import run_tasks
 from privurn.reports.comparison.results import Comparison, Result, quantiles_of
-from privurn.reports.comparison.simulation import coarsened, plain_sample, refined, shared_law, simulated_release
+from privurn.reports.comparison.simulation import coarsened, plain_sample, refined, simulated_release
 from privurn.reports.comparison.yardsticks import Yardstick, yardstick
 from privurn.tables import count_cells, open_table
 
@@ -207,7 +207,7 @@ class _Simulation:
         own = coarsened(self.counts, group=group)
         size = (self.cells - 1) // group + 1
         if which not in self.laws:
-            self.laws[which] = shared_law(self.able[which].mechanism, own)
+            self.laws[which] = self.able[which].mechanism.shared_law(own)
         drawn = simulated_release(self.able[which].mechanism, own, cells=size, rng=rng, law=self.laws[which])
         return refined(drawn, group=group, cells=self.cells)
 
@@ -243,10 +243,10 @@ def _reason(candidate: Candidate, *, total: float, systematic: float, plain: flo
     if rounding >= MAIN_SHARE * total:
         return f"mostly bins: rounding to them alone is {rounding:,.4g} away"
     if systematic >= MAIN_SHARE * total and not plain > systematic:
-        return f"mostly {candidate.shrinkage}"
+        return f"mostly {candidate.sources.shrinkage}"
     if MAIN_SHARE * total <= plain <= total / MAIN_SHARE:  # a release nearer than a sample has another reason
         return f"mostly {candidate.size}: a plain sample of as many is already {plain:,.4g} away"
-    return f"mostly {candidate.noise}"
+    return f"mostly {candidate.sources.noise}"
 
 
 def _records(number: int) -> str:

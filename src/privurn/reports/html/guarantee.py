@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from privurn.domain import domain_from_json
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee, PrivacyProfile
 from privurn.privacy.trade_off import power_bound
@@ -21,19 +22,6 @@ MOST_LISTED = 8
 LONGEST_VALUE = 200
 NEGLIGIBLE = 1e-15
 """Points of the profile beyond the first delta below this are left to the certificate."""
-
-MECHANISMS = {
-    "dirichlet-multinomial": "an urn that starts with prior records in every cell of the public domain, holds the confidential "
-    "records as well, and is drawn from with reinforcement",
-    "dirichlet-process": "an urn of the confidential records in which new values appear at a public rate",
-    "pitman-yor": "an urn of the confidential records in which new values appear at a public rate that grows with the number "
-    "of distinct values",
-    "label-discovery": "noisy counts that decide which labels may be named, then an urn on those labels and “other”",
-    "perturbed-histogram": "counts of the cells with random noise added to each",
-    "smoothed-histogram": "records drawn from the histogram of the data, mixed with the uniform distribution",
-    "posterior-sample": "cell probabilities drawn from the posterior distribution of a Dirichlet prior",
-    "exponential": "a histogram drawn with a probability that falls with its distance from the data",
-}
 
 PARAMETERS = {
     "n": "confidential records",
@@ -59,11 +47,16 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """A certificate whose guarantee was recomputed: its target, and the profile for its privacy unit."""
+    """A certificate whose guarantee was recomputed: its target, and the mechanism that it names."""
 
     certificate: Certificate
     target: Guarantee
-    profile: PrivacyProfile
+    mechanism: Mechanism
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """For the privacy unit."""
+        return self.mechanism.unit_profile(self.target)
 
     @property
     def pair(self) -> str:
@@ -77,10 +70,10 @@ class Promise:
         return "one record" if k == 1 else f"up to {k:,} records of one person"
 
 
-def what_was_released(promise: Promise, *, rows_are: str) -> Markup:
+def what_was_released(promise: Promise) -> Markup:
     """Columns, domain, mechanism and size."""
     certificate = promise.certificate
-    name = certificate["mechanism"]["name"]
+    mechanism = promise.mechanism
     stated = certificate["domain"]
     if stated["kind"] == "open-labels":
         listed = f"{len(stated['labels']):,} of them named" if "labels" in stated else "copied as they are"
@@ -92,15 +85,15 @@ def what_was_released(promise: Promise, *, rows_are: str) -> Markup:
         "What was released",
         facts(
             [
-                ("rows", f"{certificate['output']['rows']:,} {rows_are}"),
+                ("rows", f"{certificate['output']['rows']:,} {mechanism.rows_are}"),
                 ("columns", ", ".join(map(str, certificate["columns"]))),
-                ("mechanism", name),
+                ("mechanism", mechanism.name),
                 ("confidential records", sized),
                 ("made", certificate["created"]),
                 ("file", certificate["output"]["file"]),
             ]
         ),
-        tag("p", f"The mechanism: {MECHANISMS.get(name, 'see its parameters below')}."),
+        tag("p", f"The mechanism: {mechanism.in_words}."),
         tag("p", "The public domain, declared without looking at the data:"),
         bullets(tag("span", tag("strong", column), f": {words}") for column, words in domains),
         name="released",

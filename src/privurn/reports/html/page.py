@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from privurn.certificates.certify import certified_profile, rebuild
 from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError
+from privurn.mechanisms.registry import rebuild
 from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
@@ -49,7 +49,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         promise,
         _title(certificate, confidential=confidential),
         [
-            public.what_was_released(promise, rows_are=_rows_are(certificate)),
+            public.what_was_released(promise),
             public.what_is_promised(promise),
             public.pictures(promise),
             released_columns(released, certificate) if own is None else own,
@@ -107,20 +107,12 @@ def _promise(certificate: Certificate) -> public.Promise:
         neighbouring=certificate["neighbouring"],
         contributions=certificate["privacy_unit"]["contributions"],
     )
-    stated = certificate["mechanism"]
-    if stated["name"].startswith("local-"):
+    mechanism = rebuild(**certificate["mechanism"])
+    if not mechanism.synthetic:
         raise FormatError(
-            "a report is about synthetic data, and this folder holds locally privatised records.", hint="privurn verify DIR"
+            f"a report is about synthetic data, and this folder holds {mechanism.rows_are}.", hint="privurn verify DIR"
         )
-    profile = certified_profile(rebuild(stated["name"], stated["parameters"]), target)
-    return public.Promise(certificate=certificate, target=target, profile=profile)
-
-
-def _rows_are(certificate: Certificate) -> str:
-    stated = certificate["mechanism"]
-    if stated["name"] == "posterior-sample":
-        return "cell probabilities"
-    return "noisy counts" if stated["parameters"].get("publish") == "counts" else "synthetic records"
+    return public.Promise(certificate=certificate, target=target, mechanism=mechanism)
 
 
 def _title(certificate: Certificate, *, confidential: bool) -> str:

@@ -1,64 +1,28 @@
-"""Audit noisy statistics: records at the corners of their bounds and hostile ones, from the table to the noisy sums."""
+"""Neighbours of noisy sums for an audit: records at the corners of their bounds and hostile ones, read and added up."""
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from privurn.audits.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS, column_ends, hostile_values
-from privurn.audits.target import Target, at_zero, seeded
 from privurn.mechanisms.sums.statistic import StatisticMechanism, opened
-from privurn.mechanisms.sums.table_statistic import TableStatistic
-from privurn.privacy.audit.attack import RAISED, Pair, Sampler
+from privurn.privacy.audit.attack import RAISED, Pair
 from privurn.privacy.audit.bits import off_lattice
-from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.statistics import Batch, Floats, Statistic
-from privurn.privacy.entropy import Entropy
 
-PER_NOISE, PER_CALL = 3e-5, 2e-4
 MOST_PAIRS = 5
 Sums = tuple[list[int], int]
 """Exact sums in lattice steps, and the number of records."""
 
 
-def statistics_target(mechanism: StatisticMechanism, claim: Claim, *, seed: int | None = None) -> Target:
-    """Neighbours differ in all of a person's records, which add as much to the sums as records can, or are hostile."""
-    return Target(
-        _sampler(mechanism, entropy=seeded(seed)),
-        _pairs(mechanism),
-        claim,
-        more_claims=at_zero(mechanism.profile),
-        seconds=PER_CALL + PER_NOISE * mechanism.n_entries,
-    )
-
-
-def _sampler(mechanism: StatisticMechanism, *, entropy: Entropy) -> Sampler:
-    """The sums are read once; each output has noise of its own, and ends in what is said of the number of records."""
-
-    def noisy(sums: list[int], n: int) -> Floats:
-        released = mechanism.add_noise(sums, n, entropy=entropy)
-        size = released.n if released.n is not None else released.noisy_n
-        return np.append(released.values, [] if size is None else [float(size)])
-
-    def sample(data: Sums | str, /, *, size: int) -> Any:
-        if isinstance(data, str):
-            return [data] * size
-        try:
-            return np.stack([noisy(*data) for _ in range(size)])
-        except Exception as error:
-            return [f"{RAISED} {type(error).__name__}"] * size
-
-    return sample
-
-
-def _pairs(mechanism: StatisticMechanism) -> list[Pair]:
-    ends = _column_ends(mechanism)
+def sum_pairs(mechanism: StatisticMechanism) -> list[Pair]:
+    """Pairs of exact sums."""
+    ends = mechanism.column_ends()
     low, high = ({name: each[i] for name, each in ends.items()} for i in (0, 1))
     alternating = {name: each[i % 2] for i, (name, each) in enumerate(ends.items())}
     single = low | dict([next(iter(high.items()))])
     wanted = [("from end to end", low, high), ("alternating ends", alternating, high), ("one column at its end", single, low)]
-    for name, record in _hostile_records(mechanism, low):
+    for name, record in mechanism.hostile_records(low):
         wanted += [(f"raw records: {name}", record, low), (f"raw records: {name}, against the other end", record, high)]
     found = []
     for name, one, other in wanted:
@@ -70,33 +34,12 @@ def _pairs(mechanism: StatisticMechanism) -> list[Pair]:
     return _worth_drawing(mechanism, found)
 
 
-def _column_ends(mechanism: StatisticMechanism) -> dict[str, tuple[Any, Any]]:
-    """Two values of each column, as far apart as the public bounds let them be."""
-    if isinstance(mechanism, TableStatistic):
-        return {name: column_ends(each) for name, each in mechanism.domain.columns.items()}
-    own = mechanism.own_parameters()
-    if isinstance(own.get("lower"), list):  # moments of bounded columns; the response of a logistic regression is 0 or 1
-        bounds = list(zip(own["lower"], own["upper"], strict=True))
-        return dict(zip(mechanism.columns, [*bounds, (0.0, 1.0)], strict=False))
-    return {name: (0.0, float(own.get("upper", 1.0))) for name in mechanism.columns}
-
-
-def _hostile_records(mechanism: StatisticMechanism, low: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Something hostile in all columns of numbers at once, or in one column of a table."""
-    if isinstance(mechanism, TableStatistic):
-        for column, each in mechanism.domain.columns.items():
-            yield from ((f"{name} in {column!r}", low | {column: value}) for name, value in hostile_values(each).items())
-        return
-    for name, value in {**HOSTILE_NUMBERS, **HOSTILE_TEXTS}.items():
-        yield name, dict.fromkeys(low, value)
-
-
 def _summed(mechanism: StatisticMechanism, plain: dict[str, Any], extra: dict[str, Any] | None) -> Sums | str:
     """The way of a release from a table to its exact sums; an exception is an output like any other."""
     rows = [plain] * (len(plain) + 1) + ([] if extra is None else [extra] * mechanism.contributions)
     kinds: list[tuple[str, Any]] = []
     for name in mechanism.columns:
-        plain_numbers = all(isinstance(row[name], float) for row in rows) and not isinstance(mechanism, TableStatistic)
+        plain_numbers = all(isinstance(row[name], float) for row in rows) and not mechanism.reads_text
         kinds.append((name, np.float64 if plain_numbers else object))
     table = np.array([tuple(row[name] for name in mechanism.columns) for row in rows], dtype=kinds)
     try:

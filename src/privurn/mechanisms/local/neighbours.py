@@ -1,65 +1,24 @@
-"""Audit privatised records: every record by itself, from the column that was read to the published number or category."""
+"""Neighbours of privatised records for an audit: values of one person, from the column that is read on."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.audits.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
-from privurn.audits.target import Target, at_zero, seeded
 from privurn.domain import JointDomain
 from privurn.mechanisms.local.channel import LocalChannel
-from privurn.mechanisms.local.lattice import LatticeChannel
-from privurn.mechanisms.local.local_release import LocalRelease
-from privurn.privacy.audit.attack import RAISED, Pair, Sampler
+from privurn.privacy.audit.attack import RAISED, Pair
 from privurn.privacy.audit.bits import off_lattice
-from privurn.privacy.audit.findings import Claim
+from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
 from privurn.privacy.audit.statistics import Batch, Floats, Statistic
-from privurn.privacy.entropy import Entropy
 from privurn.tables import open_table
 from privurn.tables.columns import read_numbers
 from privurn.tables.rows import read_cells
 
-PER_NOISE = 3e-5
 COLUMN = "value"
 
 
-def local_target(
-    release: LocalRelease, claim: Claim, *, contributions: int, domain: JointDomain | None, seed: int | None = None
-) -> Target:
-    """All `contributions` records of a person go from one value to another; other records have randomness of their own.
-
-    The guarantee of a local release does not depend on how many records there are, so only those that differ are drawn.
-    """
-    channel = release.channel
-    pairs = _categories(domain, contributions) if domain is not None else _numbers(channel, contributions)
-    whole = channel.profile.group(contributions)
-    outputs = len(channel.columns(COLUMN))
-    return Target(
-        _sampler(channel, entropy=seeded(seed)),
-        pairs,
-        claim,
-        more_claims=at_zero(whole),
-        seconds=PER_NOISE * outputs * contributions,
-    )
-
-
-def _sampler(channel: LocalChannel, *, entropy: Entropy) -> Sampler:
-    """Outputs come from one release of all of them, in the order of the data."""
-
-    def sample(data: NDArray[Any] | str, /, *, size: int) -> Any:
-        if isinstance(data, str):
-            return [data] * size
-        try:
-            copies = LocalRelease(n=size * len(data), channel=channel, order="kept")
-            return copies.draw(np.tile(data, size), entropy=entropy).reshape(size, -1)
-        except Exception as error:
-            return [f"{RAISED} {type(error).__name__}"] * size
-
-    return sample
-
-
-def _numbers(channel: LocalChannel, contributions: int) -> list[Pair]:
+def number_pairs(channel: LocalChannel, contributions: int) -> list[Pair]:
     """The ends of the bounds, their middle, and hostile numbers against the end they are not clamped to."""
     low, high = channel.bounds
     values: dict[str, tuple[Any, Any]] = {
@@ -70,9 +29,8 @@ def _numbers(channel: LocalChannel, contributions: int) -> list[Pair]:
         values[f"raw records: {name}"] = (value, low if value > 0 else high)
     for name, text in HOSTILE_TEXTS.items():
         values[f"raw records: {name}"] = (text, high)
-    lattice = (
-        (off_lattice("entries off the lattice", start=low, step=channel.step),) if isinstance(channel, LatticeChannel) else ()
-    )
+    published = channel.published_lattice
+    lattice = () if published is None else (off_lattice("entries off the lattice", start=published[0], step=published[1]),)
     found = []
     for name, ends in values.items():
         first, second = (_read(value, contributions, low) for value in ends)
@@ -107,7 +65,7 @@ def _likelihood_ratio(channel: LocalChannel, first: Floats, second: Floats) -> S
     return Statistic("claimed log likelihood ratio", score)
 
 
-def _categories(domain: JointDomain, contributions: int) -> list[Pair]:
+def category_pairs(domain: JointDomain, contributions: int) -> list[Pair]:
     """Every column from its first to its last category, and labels that are not listed."""
     firsts = {name: each.values[0] for name, each in domain.columns.items()}  # type: ignore[attr-defined]
     lasts = {name: each.values[-1] for name, each in domain.columns.items()}  # type: ignore[attr-defined]

@@ -1,0 +1,92 @@
+"""What a data file can hold, batch by batch: the values that a mechanism can have published.
+
+A statement says what is wrong and never quotes a value. Mechanisms that publish something else have a content of their own,
+beside them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.domain import JointDomain, domain_from_json
+from privurn.privacy.certificate import canonical
+from privurn.tables.released import CellReader, numbers
+
+
+class Content:
+    """What may stand in a data file; it may remember the batches before."""
+
+    wrong = "holds values that the mechanism cannot have published"
+    """What is said of a file whose content is wrong."""
+
+    def holds(self, batch: Any) -> bool:
+        """Whether the next batch may be part of what is certified."""
+        return True
+
+    def complete(self) -> bool:
+        """Whether the file may end here."""
+        return True
+
+
+class Cells(Content):
+    """Records of a public domain."""
+
+    wrong = "holds values outside the domain"
+
+    def __init__(self, domain: Mapping[str, Any]) -> None:
+        self.domain = joint_domain(domain)
+        self.readers = [CellReader(each, within=domain.get("within", "midpoint")) for each in self.domain.columns.values()]
+
+    def cells(self, batch: Any) -> list[NDArray[np.int64]]:
+        """The cell of each record, column by column; -1 outside."""
+        return [reader.cells(batch.column(i)) for i, reader in enumerate(self.readers)]
+
+    def holds(self, batch: Any) -> bool:
+        """Every value is one of its column's domain."""
+        return all(bool((each >= 0).all()) for each in self.cells(batch))
+
+
+class Table(Cells):
+    """All cells in order, once for each draw, with finite numbers beside each."""
+
+    wrong = "is not the table of all cells and their numbers"
+
+    def __init__(self, domain: Mapping[str, Any]) -> None:
+        super().__init__(domain)
+        self.row = 0
+
+    def holds(self, batch: Any) -> bool:
+        """The cells are the next ones, and the numbers possible."""
+        rows = np.arange(self.row, self.row + batch.num_rows)
+        self.row += batch.num_rows
+        draw, cell = np.divmod(rows, self.domain.size)
+        for reader, found in zip(self.readers, self.cells(batch), strict=True):
+            cell, own = np.divmod(cell, reader.domain.size)
+            if not np.array_equal(found, own):
+                return False
+        beside = [numbers(batch.column(i)) for i in range(len(self.readers), batch.num_columns)]
+        finite = [each for each in beside if each is not None and np.isfinite(each).all()]
+        return len(finite) == len(beside) and self.possible(draw, *finite)
+
+    def possible(self, draw: NDArray[np.int64], *beside: NDArray[np.float64]) -> bool:
+        """Whether the mechanism can have published these numbers, given the draw that each belongs to."""
+        return True
+
+
+def joint_domain(stated: Mapping[str, Any]) -> JointDomain:
+    """The public domain of a certificate that has one."""
+    domain = domain_from_json({key: value for key, value in stated.items() if key != "within"})
+    assert isinstance(domain, JointDomain)
+    return domain
+
+
+def stated_joint(stated: Mapping[str, Any]) -> JointDomain | None:
+    """The public domain, where there is one and it is stated as privurn states it."""
+    if stated["kind"] != "joint":
+        return None
+    plain = {key: value for key, value in stated.items() if key != "within"}
+    domain = domain_from_json(plain)
+    same = isinstance(domain, JointDomain) and canonical(domain.to_json()) == canonical(plain)
+    return domain if same and isinstance(domain, JointDomain) else None
