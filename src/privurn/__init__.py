@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from privurn.inference.sums.fit import fit_regression as fit_regression
     from privurn.inference.sums.table_inference import infer_table as infer_table
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
+    from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
+    from privurn.mechanisms.exponential import Exponential as Exponential
+    from privurn.mechanisms.label_discovery import Discover as Discover
+    from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
+    from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
+    from privurn.mechanisms.pitman_yor import PitmanYorUrn as PitmanYorUrn
+    from privurn.mechanisms.posterior_sample import PosteriorDraws as PosteriorDraws
+    from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
+    from privurn.mechanisms.smoothed_histogram import Smoothed as Smoothed
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
     from privurn.privacy.entropy import SystemEntropy as SystemEntropy
@@ -57,6 +66,15 @@ _HOME = {
     "domain_from_file": "domain",
     "DirichletMultinomial": "mechanisms.dirichlet_multinomial",
     "PitmanYor": "mechanisms.pitman_yor",
+    "Urn": "mechanisms.dirichlet_multinomial",
+    "OpenUrn": "mechanisms.pitman_yor",
+    "PitmanYorUrn": "mechanisms.pitman_yor",
+    "NoisyCounts": "mechanisms.perturbed_histogram",
+    "Smoothed": "mechanisms.smoothed_histogram",
+    "PosteriorDraws": "mechanisms.posterior_sample",
+    "Exponential": "mechanisms.exponential",
+    "Pseudo": "mechanisms.pseudo_posterior",
+    "Discover": "mechanisms.label_discovery",
     "Certificate": "privacy.certificate",
     "SeededEntropy": "privacy.entropy",
     "SystemEntropy": "privacy.entropy",

@@ -217,7 +217,7 @@ def test_noisy_counts_of_all_records(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     y = np.random.default_rng(4).normal(size=300)
     bins = privurn.Bins(np.linspace(-5, 5, 21).tolist(), outside="clamp")
-    privurn.release(y, domain=bins, epsilon=4, mechanism="perturbed-histogram", publish="counts").save("counts")
+    privurn.release(y, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=4).save("counts")
     done = command("infer", "mixture", "counts", *SHORT, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["records"] == 300

@@ -104,9 +104,9 @@ def summed(statistic, noise, data=DATA):
 
 def counts(noise, steps):
     def run():
-        table = {"domain": privurn.Grid(0, 2, 1), "mechanism": "perturbed-histogram", "publish": "counts"}
+        asked = privurn.NoisyCounts(publish="counts", noise=noise)
         delta = 1e-6 if noise == "discrete-gaussian" else 0.0
-        out = privurn.release(DATA, noise=noise, epsilon=1, delta=delta, **table)
+        out = privurn.release(DATA, asked, domain=privurn.Grid(0, 2, 1), epsilon=1, delta=delta)
         scale = out.certificate["mechanism"]["parameters"]["scale"]
         exact = np.bincount(DATA.astype(int)) * steps
         kind = "gaussian" if noise == "discrete-gaussian" else "laplace"

@@ -347,7 +347,13 @@ def test_the_command_on_a_release_gives_what_python_gives(size, tmp_path):
     """All defaults but the seed."""
     pay = np.random.default_rng(2).gamma(4.0, 1.0, 60).clip(0, 10)
     neighbouring = "replace-one" if size == "public" else "add-remove"
-    options = {"epsilon": 2, "delta": 1e-4, "neighbouring": neighbouring, "n_records": 20, "entropy": SeededEntropy(3)}
+    options = {
+        "epsilon": 2,
+        "delta": 1e-4,
+        "neighbouring": neighbouring,
+        "mechanism": privurn.Urn(records=20),
+        "entropy": SeededEntropy(3),
+    }
     privurn.release(pay, domain=privurn.Grid(0, 10, 2), **options).save(tmp_path / "out")
     told = CliRunner().invoke(infer_app, ["release", str(tmp_path / "out"), "--seed", "5", "--json"])
     assert told.exit_code == 0, told.output

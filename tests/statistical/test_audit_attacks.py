@@ -31,6 +31,7 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.local.gaussian import GaussianChannel
 from privurn.mechanisms.local.laplace import LaplaceChannel
 from privurn.mechanisms.local.local_release import LocalRelease
+from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic
@@ -41,7 +42,6 @@ from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.neighbours import neighbouring_tables
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import plan_records, urn_of
 from privurn.releases.statistics import release_statistics
 
 QUIET = 1e-9
@@ -50,7 +50,7 @@ NOTHING = {"progress": lambda done, wanted: None}
 
 def discovered(discovery):
     share = Guarantee(epsilon=4.0, delta=0.0006)
-    urn = urn_of(plan_records(n=60, cells=4, guarantee=share, n_records=20))
+    urn = privurn.Urn(records=20).calibrate(Public(n=60, cells=4, guarantee=share))
     return DiscoveredUrn(n=60, records=20, discovery=discovery, urn=urn, urn_guarantee=share)
 
 

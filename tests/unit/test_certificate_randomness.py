@@ -25,19 +25,19 @@ def released(entropy=None, **extra):
 
 
 WITH_NOISE = {
-    "perturbed histogram": lambda entropy=None: released(entropy, mechanism="perturbed-histogram"),
-    "noisy counts": lambda entropy=None: released(entropy, mechanism="perturbed-histogram", publish="counts"),
+    "perturbed histogram": lambda entropy=None: released(entropy, mechanism=privurn.NoisyCounts()),
+    "noisy counts": lambda entropy=None: released(entropy, mechanism=privurn.NoisyCounts(publish="counts")),
     "laplace": lambda entropy=None: privatise(DATA, epsilon=1, bounds=(0, 2), entropy=entropy),
     "wavelet": lambda entropy=None: privatise(
         DATA, channel="haar-wavelet", levels=1, epsilon=1, bounds=(0, 2), entropy=entropy
     ),
     "discovered labels": lambda entropy=None: privurn.release(
-        LABELS, domain=privurn.OpenLabels(), column="kind", epsilon=4, delta=1e-3, entropy=entropy
+        LABELS, domain={"kind": privurn.OpenLabels()}, epsilon=4, delta=1e-3, entropy=entropy
     ),
 }
 WITHOUT = {
     "urn": released,
-    "smoothed histogram": lambda entropy=None: released(entropy, mechanism="smoothed-histogram"),
+    "smoothed histogram": lambda entropy=None: released(entropy, mechanism=privurn.Smoothed()),
     "randomised response": lambda entropy=None: privatise(
         DATA, channel="randomised-response", categories=[0, 1, 2], epsilon=1, entropy=entropy
     ),

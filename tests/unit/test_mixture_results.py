@@ -348,11 +348,11 @@ def test_categories_are_read_with_their_labels(tmp_path):
 
 def test_one_output_for_all_records_is_read_too(tmp_path):
     bins = privurn.Bins(np.linspace(120, 220, 11).tolist(), outside="clamp")
-    counts = privurn.release(HEIGHTS, domain=bins, epsilon=2, mechanism="perturbed-histogram", publish="counts")
+    counts = privurn.release(HEIGHTS, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=2)
     found = read_privatised(counts)
     assert isinstance(found.channel, NoisyStatisticChannel)
     assert (found.n, found.released.shape) == (40, (10,))
-    draws = privurn.release(HEIGHTS, domain=bins, epsilon=2, mechanism="smoothed-histogram", n_records=12)
+    draws = privurn.release(HEIGHTS, privurn.Smoothed(records=12), domain=bins, epsilon=2)
     draws.save(tmp_path / "draws")
     found = read_privatised(tmp_path / "draws")
     assert isinstance(found.channel, SmoothedHistogramChannel)

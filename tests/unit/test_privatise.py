@@ -265,7 +265,7 @@ def test_edits_are_found(tmp_path):
     assert not edited(
         lambda data: data.update(domain={"kind": "bounds", "column": "value", "lower": 0.0, "upper": 1.0}), answers
     ).valid
-    whole = {"mechanism": "dirichlet-multinomial", "domain": privurn.Grid(0, 100, 10), "epsilon": 1, "delta": 1e-6}
+    whole = {"mechanism": privurn.Urn(), "domain": privurn.Grid(0, 100, 10), "epsilon": 1, "delta": 1e-6}
     privurn.release(DATA, **whole).save(tmp_path / "urn")
     bounds = {"kind": "bounds", "column": "value", "lower": 0.0, "upper": 100.0, "nulls": "error"}
     assert not resealed(tmp_path / "urn", lambda data: data.update(domain=bounds)).valid
@@ -279,21 +279,21 @@ def test_a_seeded_release_says_so(tmp_path):
 
 def test_channels_of_other_releases(tmp_path):
     bins = privurn.Bins([0, 25, 50, 75, 100])
-    smooth = privurn.release(DATA, domain=bins, mechanism="smoothed-histogram", epsilon=3, n_records=20)
+    smooth = privurn.release(DATA, privurn.Smoothed(records=20), domain=bins, epsilon=3)
     channel = channel_of(smooth.certificate)
     assert isinstance(channel, SmoothedHistogramChannel)
     assert channel.profile == rebuild("smoothed-histogram", smooth.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(channel.log_density(channel.bin_of(smooth.data), DATA))
-    counts = privurn.release(DATA, domain=bins, mechanism="perturbed-histogram", publish="counts", epsilon=3)
+    counts = privurn.release(DATA, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=3)
     noisy = channel_of(counts.certificate)
     assert isinstance(noisy, NoisyStatisticChannel)
     assert noisy.profile == rebuild("perturbed-histogram", counts.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(noisy.log_density(counts.data[:, 1], DATA))
     for domain, extra in (
-        (privurn.Bins([0, 25, 100]), {"mechanism": "smoothed-histogram"}),
-        (privurn.Grid(0, 100, 25), {"mechanism": "smoothed-histogram"}),
-        (bins, {"mechanism": "perturbed-histogram"}),
-        (bins, {"mechanism": "dirichlet-multinomial"}),
+        (privurn.Bins([0, 25, 100]), {"mechanism": privurn.Smoothed()}),
+        (privurn.Grid(0, 100, 25), {"mechanism": privurn.Smoothed()}),
+        (bins, {"mechanism": privurn.NoisyCounts()}),
+        (bins, {"mechanism": privurn.Urn()}),
     ):
         with pytest.raises(CertificateError):
             channel_of(privurn.release(DATA, domain=domain, epsilon=3, **extra).certificate)

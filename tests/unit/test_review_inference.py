@@ -107,19 +107,16 @@ def test_labels_with_and_in_them_and_booleans():
     assert 0.15 < found.summary()[0].mean < 0.45
 
 
-@pytest.mark.parametrize("mechanism", ["dirichlet-process", "pitman-yor"])
+@pytest.mark.parametrize("mechanism", [privurn.OpenUrn(strength=50), privurn.PitmanYorUrn(strength=50, discount="0.25")])
 def test_a_label_that_looks_fresh_is_told_apart(mechanism):
     labels = np.array(["new_1", "b"])[np.random.default_rng(4).integers(0, 2, 3000)]
-    discount = {} if mechanism == "dirichlet-process" else {"discount": "0.25"}
     made = privurn.release(
         labels,
         domain=privurn.OpenLabels(),
         mechanism=mechanism,
-        strength=50,
         epsilon=4,
         delta=0.02,
         entropy=SeededEntropy(1),
-        **discount,
     )
     published = set(made.data.tolist())
     assert "new__1" in published

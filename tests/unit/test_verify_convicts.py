@@ -28,7 +28,7 @@ TOWN = privurn.Categories(["a", "b", "c"])
 
 @pytest.fixture
 def folder(tmp_path):
-    privurn.release(PEOPLE, domain={"town": TOWN}, epsilon=1.0, delta=1e-5, n_records=50).save(tmp_path / "out")
+    privurn.release(PEOPLE, privurn.Urn(records=50), domain={"town": TOWN}, epsilon=1.0, delta=1e-5).save(tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -242,7 +242,7 @@ def test_junk_certificates_get_an_answer(tmp_path, what):
 def test_any_bytes_get_an_answer(tmp_path_factory, content, name):
     folder = tmp_path_factory.getbasetemp() / "any-bytes"
     if not folder.exists():
-        privurn.release(PEOPLE, domain={"town": TOWN}, epsilon=1.0, delta=1e-5, n_records=50).save(folder)
+        privurn.release(PEOPLE, privurn.Urn(records=50), domain={"town": TOWN}, epsilon=1.0, delta=1e-5).save(folder)
     before = (folder / "certificate.json").read_bytes()
     try:
         if name == "certificate.json":
@@ -301,7 +301,7 @@ def test_a_million_rows_are_checked_in_seconds(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(0, 100, 10**6), "town": rng.choice(["a", "b", "c"], 10**6)})
     domain = {"age": privurn.Grid(0, 99, 1), "town": TOWN}
-    privurn.release(table, domain=domain, epsilon=1.0, delta=1e-6, n_records=10**6).save(tmp_path / "out")
+    privurn.release(table, privurn.Urn(records=10**6), domain=domain, epsilon=1.0, delta=1e-6).save(tmp_path / "out")
     started = time.process_time()
     assert privurn.verify(tmp_path / "out").reasons == ()
     assert time.process_time() - started < 15.0

@@ -14,9 +14,9 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn, kept_counts
 from privurn.mechanisms.mechanism import Drawn, Mechanism
 from privurn.mechanisms.pitman_yor import FreshLabels, PitmanYor
 from privurn.mechanisms.slots import guided
+from privurn.mechanisms.urn_plan import plan_urn
 from privurn.privacy.audit.attack import RAISED, Sampler
 from privurn.privacy.entropy import Entropy
-from privurn.releases.choose import plan_records, urn_of
 
 WORDS_AT_ONCE = 2**21
 NAMED = 2**40
@@ -108,8 +108,9 @@ def _released(
 
 def _urn(mechanism: DiscoveredUrn, labels: int) -> DirichletMultinomial:
     """The second step is planned for the number of labels that were kept."""
-    plan = plan_records(n=mechanism.n, cells=labels + 1, guarantee=mechanism.urn_guarantee, n_records=mechanism.urn.records)
-    return urn_of(plan)
+    n, cells, records = mechanism.n, labels + 1, mechanism.urn.records
+    plan = plan_urn(n=n, cells=cells, guarantee=mechanism.urn_guarantee, records=records)
+    return DirichletMultinomial(n=n, cells=cells, alpha=plan.alpha, records=records)
 
 
 def _discovered(

@@ -57,9 +57,9 @@ def _content(certificate: Certificate, mechanism: Certifiable) -> tuple[str, Che
         return "holds labels that were not named", lambda batch: batch is None or not stray_labels(batch.column(0), allowed)
     if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FreshLabels):
         return "holds new labels that are not numbered from 1 on", _Fresh(mechanism)
-    joint = domain_from_json({key: value for key, value in domain.items() if key != "within"})
+    joint = domain_from_json(domain)
     assert isinstance(joint, JointDomain)
-    readers = [CellReader(each, within=domain.get("within", "midpoint")) for each in joint.columns.values()]
+    readers = [CellReader(each) for each in joint.columns.values()]
     if isinstance(mechanism, Mechanism) and mechanism.beside:
         return "is not the table of all cells and their numbers", _Table(joint, readers, mechanism)
     return OUTSIDE, lambda batch: batch is None or bool(all((each >= 0).all() for each in _cells(batch, readers)))

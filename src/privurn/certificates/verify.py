@@ -163,17 +163,16 @@ def _domain_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
 
 
 def _joint_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
-    plain = {key: value for key, value in stated.items() if key != "within"}
-    domain = domain_from_json(plain)
-    if not isinstance(domain, JointDomain) or canonical(domain.to_json()) != canonical(plain):
+    domain = domain_from_json(stated)
+    if not isinstance(domain, JointDomain) or canonical(domain.to_json()) != canonical(stated):
         return False
     columns = list(domain.columns.values())
     if isinstance(mechanism, LocalRelease):
         sizes = getattr(mechanism.channel, "sizes", (mechanism.cells,))
-        return "within" not in stated and sizes == tuple(each.size for each in columns)
+        return sizes == tuple(each.size for each in columns)
     if not isinstance(mechanism, Mechanism) or domain.size != mechanism.cells:
         return False
-    if "within" in stated and (mechanism.beside or all(each.kind != "bins" for each in columns)):
+    if mechanism.beside and domain.spread:
         return False
     return not isinstance(mechanism, PseudoPosterior) or (len(columns) == 1 and columns[0] == mechanism.domain)
 

@@ -217,7 +217,16 @@ def _mechanism(
     if model == "dirichlet":
         return DirichletStatistic.calibrated(parts=parts, floor=floor or 0.0, **policy)
     if model == "table":
-        domain = parse_domain(columns=[], open_labels=False, domain_file=None, outside=None, nulls=nulls, **tables)
+        domain = parse_domain(
+            columns=[],
+            grids=tables["grids"],
+            bins=tables["bins"],
+            categories=tables["categories"],
+            open_labels=False,
+            domain_file=None,
+            outside=None,
+            nulls=nulls,
+        )
         if not isinstance(domain, dict):
             raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
         return TableStatistic.calibrated(domain=domain, budget=budget)

@@ -173,7 +173,7 @@ def _target(channel: Any, epsilon: float | None, delta: float, contributions: in
         if epsilon == float("inf"):
             raise NotCertifiable("the channel has no finite epsilon at this delta.", hint="Give delta, for example delta=1e-6")
     if epsilon is None:
-        raise ModelError("epsilon is missing.", hint="For example epsilon=2 (--epsilon 2)")
+        raise ModelError("epsilon is missing.", hint="For example epsilon=2")
     return Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
 
 
@@ -212,11 +212,11 @@ def _calibrated(channel: ChannelName, options: _Options, single: Guarantee) -> L
             return RandomisedResponsesChannel.calibrate(categories=sizes, epsilon=epsilon)
         return RandomisedResponseChannel.calibrate(categories=sizes[0], epsilon=epsilon)
     if options.bounds is None:
-        raise DomainError("bounds are missing.", hint="Public limits of the data, for example bounds=(0, 100) (--bounds 0:100)")
+        raise DomainError("bounds are missing.", hint="Public limits of the data, for example bounds=(0, 100)")
     bounds = check_bounds(options.bounds)
     if channel == "haar-wavelet":
         if options.levels is None:
-            raise ModelError("levels is missing.", hint="The finest level of the wavelet, for example levels=4 (--levels 4)")
+            raise ModelError("levels is missing.", hint="The finest level of the wavelet, for example levels=4")
         return HaarWaveletChannel.calibrate(
             bounds=bounds,
             levels=options.levels,
@@ -240,7 +240,7 @@ def _listed(categories: Any, names: list[str], nulls: str) -> dict[str, Categori
         if len(names) > 1:
             raise DomainError(
                 "several columns need a list of categories each.",
-                hint="categories={'a': [...], 'b': [...]} (--categories a=x,y --categories b=u,v)",
+                hint="categories={'a': [...], 'b': [...]}",
             )
         categories = {(names or [""])[0]: categories}
     if not categories or (names and sorted(names) != sorted(categories)):
@@ -251,9 +251,7 @@ def _listed(categories: Any, names: list[str], nulls: str) -> dict[str, Categori
 
 def _categories(options: _Options) -> Mapping[str, Categories]:
     if options.categories is None:
-        raise DomainError(
-            "categories are missing.", hint="Public list of values, for example categories=['a', 'b'] (--categories a,b)"
-        )
+        raise DomainError("categories are missing.", hint="Public list of values, for example categories=['a', 'b']")
     return options.categories
 
 

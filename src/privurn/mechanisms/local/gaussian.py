@@ -47,9 +47,7 @@ class _GaussianNoise(LatticeChannel):
         epsilon, delta = check_target(epsilon, delta)
         lower, upper = check_bounds(bounds)
         if delta == 0.0:
-            raise ModelError(
-                "Gaussian noise is never pure epsilon-DP.", hint="Give delta, for example delta=1e-6 (--delta 1e-6)"
-            )
+            raise ModelError("Gaussian noise is never pure epsilon-DP.", hint="Give delta, for example delta=1e-6")
         if calibration == "zcdp":
             return cls.from_rho(bounds=(lower, upper), rho=largest_rho(epsilon=epsilon, delta=delta))
         width = upper - lower
@@ -95,8 +93,7 @@ def check_certifiable(*, calibration: Calibration, epsilon: float) -> None:
     if calibration == "classical" and epsilon > 1.0:
         raise NotCertifiable(
             "the classical Gaussian calibration holds for epsilon up to 1 only.",
-            hint="Use calibration='analytic' (--calibration analytic); GaussianChannel.calibrate gives the classical noise "
-            "for simulations",
+            hint="Use calibration='analytic'; GaussianChannel.calibrate gives the classical noise for simulations",
         )
 
 

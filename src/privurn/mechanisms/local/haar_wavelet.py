@@ -50,7 +50,7 @@ class HaarWaveletChannel(LocalChannel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        levels = whole_number("levels", self.levels, least=0, most=MOST_LEVELS, hint="levels=4, --levels 4")
+        levels = whole_number("levels", self.levels, least=0, most=MOST_LEVELS, hint="For example levels=4")
         object.__setattr__(self, "levels", levels)
         resolution = whole_number("resolution", self.resolution, least=1, most=2**40, hint="The default is 2**20")
         object.__setattr__(self, "resolution", resolution)

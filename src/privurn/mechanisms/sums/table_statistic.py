@@ -33,7 +33,11 @@ class TableStatistic(StatisticMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, JointDomain):
-            raise DomainError("a table needs a domain for each of its columns.", hint="For example --categories sex=f,m")
+            raise DomainError(
+                "a table needs a domain for each of its columns.", hint="For example domain={'sex': Categories(['f', 'm'])}"
+            )
+        if self.domain.spread:
+            raise DomainError("only records in bins can be spread out.", hint="Leave within='uniform' out")
         if not 2 <= self.domain.size <= MOST_ENTRIES:
             raise DomainError(f"a table has 2 to {MOST_ENTRIES:,} cells.", hint="Use fewer or more values")
         if self.noise.step not in (1.0, FINE_STEP) or (self.noise.kind == "gaussian" and self.noise.step != 1.0):

@@ -1,25 +1,24 @@
 """Which mechanisms can release a column at a given guarantee, from public quantities, and where their errors come from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privurn.domain import JointDomain
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, Variant
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.exponential import ExponentialHistogram, calibrate_exponential
+from privurn.mechanisms.choice import choose
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial, Urn
+from privurn.mechanisms.exponential import Exponential, ExponentialHistogram
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.models import Model
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.perturbed_histogram import NoisyCounts, PerturbedHistogram
+from privurn.mechanisms.pitman_yor import OpenUrn, PitmanYor, PitmanYorUrn
+from privurn.mechanisms.posterior_sample import PosteriorDraws, PosteriorSample
+from privurn.mechanisms.pseudo_posterior import Pseudo, PseudoPosterior, only_column
+from privurn.mechanisms.recipe import Public, Recipe
+from privurn.mechanisms.smoothed_histogram import Smoothed, SmoothedHistogram
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import Request, choose_mechanism
-from privurn.releases.choose_for_domain import choose_for_domain, only_column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +53,18 @@ class Refused:
     reason: str
 
 
-WAYS: Mapping[str, Mapping[str, Any]] = {
-    "dirichlet-multinomial": {},
-    "posterior-sample": {"n_records": None},  # its records are the resolution of the probabilities
-    "perturbed-histogram": {},
-    "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
-    "perturbed-histogram, counts": {"publish": "counts", "n_records": None},
-    "smoothed-histogram": {},
-    "exponential": {},
-    "dirichlet-process": {},
-    "pitman-yor": {"discount": Fraction(1, 2)},
-    "pseudo-posterior": {},  # only with a model of the column
-    "pseudo-posterior, reference": {},  # only with a public guess as well
+WAYS: Mapping[str, Recipe] = {
+    "dirichlet-multinomial": Urn(),
+    "posterior-sample": PosteriorDraws(),
+    "perturbed-histogram": NoisyCounts(),
+    "perturbed-histogram, Gaussian": NoisyCounts(noise="discrete-gaussian"),
+    "perturbed-histogram, counts": NoisyCounts(publish="counts"),
+    "smoothed-histogram": Smoothed(),
+    "exponential": Exponential(),
+    "dirichlet-process": OpenUrn(),
+    "pitman-yor": PitmanYorUrn(discount=0.5),
+    "pseudo-posterior": Pseudo(),  # only with a model of the column
+    "pseudo-posterior, reference": Pseudo(),  # only with a public guess as well
 }
 """Every way to release from a public domain: a mechanism's name, up to a comma, and what is asked for beside the guarantee."""
 
@@ -111,10 +110,11 @@ def candidates(
             if way in ASYMPTOTIC:
                 mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way], n, n_records, domain, model, guarantee)
             else:
-                own = {"model": model} if way.startswith("pseudo-posterior") else {}
+                own: dict[str, Any] = {"model": model} if way.startswith("pseudo-posterior") else {}
                 own |= {"reference": reference} if way == "pseudo-posterior, reference" else {}
-                given = {"guarantee": guarantee, "n_records": n_records, "mechanism": _family(way)}
-                mechanism = _chosen(n, size, Request(**{**given, **WAYS[way], **own}), domain)
+                own |= {"records": n_records} if WAYS[way].publishes_records else {}
+                public = Public(n=n, cells=size, guarantee=guarantee, domain=domain if group == 1 else None)
+                mechanism, _ = choose(replace(WAYS[way], **own), public)
         except (CalibrationError, ModelError, DomainError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
@@ -128,20 +128,12 @@ def _offered(*, model: Model | None, reference: Model | None, asymptotic: bool) 
     if model is None and (reference is not None or asymptotic):
         raise ModelError(
             "a pseudo-posterior needs a model of the column.",
-            hint="model=privurn.mechanisms.models.Beta(), or --model beta, bernoulli, or a YAML file with kind and its bounds",
+            hint="For example model=privurn.models.Beta()",
         )
     without = {"pseudo-posterior, reference"} if reference is None else set()
     if model is None:
         without.add("pseudo-posterior")
     return [way for way in WAYS if way not in without] + (list(ASYMPTOTIC) if asymptotic else [])
-
-
-def _chosen(n: int, cells: int, request: Request, domain: JointDomain | None) -> Mechanism:
-    if request.mechanism == "exponential":  # its default loss needs the number of cells alone
-        return calibrate_exponential(n=n, cells=cells, guarantee=request.guarantee, records=request.n_records)
-    if request.mechanism == "pseudo-posterior" and domain is not None:  # it needs the numbers that cells stand for
-        return choose_for_domain(n=n, domain=domain, request=request)[0]
-    return choose_mechanism(n=n, cells=cells, request=request)[0]
 
 
 def _asymptotic(
@@ -172,8 +164,7 @@ def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: 
         if not any(name in (way, _family(way)) for way in offered):
             raise ModelError(
                 f"the mechanism {name!r} needs more than its name.",
-                hint="model= (--model) for a pseudo-posterior, reference= for a weighted one, "
-                "asymptotic=True (--asymptotic) for one without a certificate",
+                hint="A model of the column, a reference for a weighted one, asymptotic=True for one without a certificate",
             )
     named = [way for way in offered if way in names or _family(way) in names]
     if asymptotic and not any(way in ASYMPTOTIC for way in named):
@@ -193,8 +184,8 @@ def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> 
 
 
 def _why_not(error: CalibrationError | ModelError | DomainError) -> str:
-    nearest = [each for each in getattr(error, "alternatives", ()) if "--mechanism" not in each]  # others are here anyway
-    return f"{error.message} The nearest that it offers is {nearest[0]}." if nearest else error.message
+    own = [each for each in error.offered if isinstance(each.changes.get("mechanism", each.refused), type(each.refused))]
+    return f"{error.message} The nearest that it offers is {own[0].words}." if own else error.message  # others are here anyway
 
 
 def _sources(mechanism: Mechanism, cells: int) -> dict[str, Any]:

@@ -129,9 +129,8 @@ def compare_counts(
         asymptotic=asymptotic,
     )
     if not any(each.certified for each in able):
-        raise CalibrationError(
-            "no mechanism meets the guarantee.", alternatives=tuple(f"{each.name}: {each.reason}" for each in refused)
-        )
+        reasons = "\n    ".join(f"{each.name}: {each.reason}" for each in refused)
+        raise CalibrationError("no mechanism meets the guarantee.", hint=reasons)
     simulation = _Simulation(counts, yardstick(counts, domain=domain), able, domain.size, seed)
     every = range(-1, len(able))
     tasks = [(i, first, min(first + RUNS_AT_ONCE, runs)) for i in every for first in range(0, runs, RUNS_AT_ONCE)]
