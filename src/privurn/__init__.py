@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privurn.certificates.verify import verify as verify
     from privurn.counts import CountTable as CountTable
     from privurn.domain import Bins as Bins
+    from privurn.domain import Bounds as Bounds
     from privurn.domain import Categories as Categories
     from privurn.domain import Grid as Grid
     from privurn.domain import JointDomain as JointDomain
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
     from privurn.mechanisms.label_discovery import Discover as Discover
+    from privurn.mechanisms.local.gaussian import DiscreteGaussian as DiscreteGaussian
+    from privurn.mechanisms.local.gaussian import Gaussian as Gaussian
+    from privurn.mechanisms.local.haar_wavelet import HaarWavelet as HaarWavelet
+    from privurn.mechanisms.local.laplace import DiscreteLaplace as DiscreteLaplace
+    from privurn.mechanisms.local.laplace import Laplace as Laplace
+    from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
     from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
     from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     from privurn.releases.privatise import privatise as privatise
     from privurn.releases.release import release as release
     from privurn.releases.statistics import release_statistics as release_statistics
+    from privurn.reports.comparison.comparison import Runs as Runs
     from privurn.reports.comparison.comparison import compare as compare
     from privurn.reports.html import report as report
 
@@ -59,6 +67,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CountTable": "counts",
     "Bins": "domain",
+    "Bounds": "domain",
     "Categories": "domain",
     "Grid": "domain",
     "JointDomain": "domain",
@@ -75,6 +84,12 @@ _HOME = {
     "Exponential": "mechanisms.exponential",
     "Pseudo": "mechanisms.pseudo_posterior",
     "Discover": "mechanisms.label_discovery",
+    "Laplace": "mechanisms.local.laplace",
+    "DiscreteLaplace": "mechanisms.local.laplace",
+    "Gaussian": "mechanisms.local.gaussian",
+    "DiscreteGaussian": "mechanisms.local.gaussian",
+    "HaarWavelet": "mechanisms.local.haar_wavelet",
+    "RandomisedResponse": "mechanisms.local.randomised_responses",
     "Certificate": "privacy.certificate",
     "SeededEntropy": "privacy.entropy",
     "SystemEntropy": "privacy.entropy",
@@ -98,6 +113,7 @@ _HOME = {
     "privatise": "releases.privatise",
     "Release": "certificates.release",
     "compare": "reports.comparison.comparison",
+    "Runs": "reports.comparison.comparison",
     "report": "reports.html",
     "release": "releases.release",
     "Verification": "certificates.verify",

@@ -151,9 +151,15 @@ def test_a_secret_n_of_eight_records_in_three_cells():
 # ---- statistics ------------------------------------------------------------------------------------------------------------
 
 BOUNDS = {"bounds": (-1, 1)}
-MUCH = {"secret": Budget(epsilon=5, epsilon_n=2), "public": Budget(epsilon=5, neighbouring="replace-one")}
-LITTLE = {"secret": Budget(epsilon=20, epsilon_n=2), "public": Budget(epsilon=20, neighbouring="replace-one")}
-WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace")}
+MUCH = {
+    "secret": Budget(epsilon=5, epsilon_n=2, neighbouring="add-remove"),
+    "public": Budget(epsilon=5, neighbouring="replace-one"),
+}
+LITTLE = {
+    "secret": Budget(epsilon=20, epsilon_n=2, neighbouring="add-remove"),
+    "public": Budget(epsilon=20, neighbouring="replace-one"),
+}
+WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")}
 WHOLE["public"] = Budget(epsilon=1, neighbouring="replace-one", noise="discrete-laplace")
 MAKERS = {
     "bernoulli": (lambda budget: BernoulliStatistic.calibrated(column="y", budget=budget), WHOLE, [4.0], 6),
@@ -264,7 +270,9 @@ def test_sums_against_enumeration(model, size, at):
 
 def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
     """Jumps whose size follows n shift its mean by that much, which the usual length does not show."""
-    mechanism = BernoulliStatistic.calibrated(column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace"))
+    mechanism = BernoulliStatistic.calibrated(
+        column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace", neighbouring="add-remove")
+    )
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([7.0]), noisy_n=12.0)
     assert (mechanism.noise.scale, mechanism.size_noise.scale) == (pytest.approx(2.0, rel=1e-5), pytest.approx(5.0, rel=1e-5))
     sizes, ones = np.mgrid[1:200, 0:200]

@@ -165,7 +165,9 @@ def test_hidden_metadata_is_convicted(counts):
 
 
 def test_no_delta_and_a_tiny_one_are_different_claims(tmp_path):
-    privurn.privatise(np.arange(9), channel="gaussian", bounds=(0, 8), epsilon=1, delta=1e-6).save(tmp_path / "out")
+    privurn.privatise(np.arange(9), privurn.Gaussian(), domain=privurn.Bounds(0, 8), epsilon=1, delta=1e-6).save(
+        tmp_path / "out"
+    )
     data = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert data["profile"][-1]["delta"] > 0.0
     data["profile"][-1]["delta"] = 0.0

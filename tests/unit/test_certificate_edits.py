@@ -61,7 +61,7 @@ def summed(folder, mechanism, budget):
 
 
 SECRET, PUBLIC = (
-    Budget(epsilon=1.0, epsilon_n=0.5),
+    Budget(epsilon=1.0, epsilon_n=0.5, neighbouring="add-remove"),
     Budget(epsilon=1.0, delta=0.01, noise="discrete-gaussian", neighbouring="replace-one"),
 )
 KINDS = {
@@ -83,9 +83,11 @@ KINDS = {
     "discovered": lambda f: released(
         f, LABELS, domain={"kind": privurn.OpenLabels()}, epsilon=4.0, delta=1e-3, mechanism=privurn.Discover(records=20)
     ),
-    "laplace": lambda f: noised(f, column="pay", bounds=(0, 10)),
-    "whole numbers": lambda f: noised(f, column="age", bounds=(0, 2), channel="discrete-laplace"),
-    "responses": lambda f: noised(f, column="town", categories=["a", "b", "c"], channel="randomised-response"),
+    "laplace": lambda f: noised(f, domain={"pay": privurn.Bounds(0, 10)}),
+    "whole numbers": lambda f: noised(f, channel=privurn.DiscreteLaplace(), domain={"age": privurn.Bounds(0, 2)}),
+    "responses": lambda f: noised(
+        f, channel=privurn.RandomisedResponse(), domain={"town": privurn.Categories(["a", "b", "c"])}
+    ),
     "sum": lambda f: summed(f, BernoulliStatistic.calibrated(column="yes", budget=SECRET), SECRET),
     "table": lambda f: summed(f, TableStatistic.calibrated(domain={"town": TOWN}, budget=PUBLIC), PUBLIC),
 }

@@ -23,7 +23,7 @@ def release(data, **more):
 
 
 def privatised(data, **more):
-    return privatise(data, column="x", bounds=(0, 1), epsilon=0.5, **more)
+    return privatise(data, domain={"x": privurn.Bounds(0, 1)}, epsilon=0.5, **more)
 
 
 def summed(data, **more):

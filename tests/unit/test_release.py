@@ -127,7 +127,7 @@ def test_the_default_number_of_records_makes_most_of_the_data():
     fine = privurn.release(PAY, domain={"pay": privurn.Grid(0, 80_000, 80)}, epsilon=1, delta=1e-6)
     assert fine.certificate["records"] != 8000
     assert any("cells" in remark for remark in fine.remarks)
-    from privurn.releases.plan import plan_urn
+    from privurn.mechanisms.urn_plan import plan_urn
 
     guarantee = privurn.Guarantee(epsilon=1, delta=1e-6)
     cells = fine.certificate["mechanism"]["parameters"]["cells"]

@@ -271,19 +271,21 @@ def test_what_cannot_be_certified_is_not_paid_for(tmp_path):
     noise = NoiseLaw(kind="laplace", scale=1, step=1)
     own = Own(neighbouring="add-remove", noise=noise, column="age")
     with pytest.raises(NotCertifiable):
-        release_statistics(PEOPLE, mechanism=own, budget=Budget(epsilon=1.0), ledger=ledger)
+        release_statistics(PEOPLE, mechanism=own, budget=Budget(epsilon=1.0, neighbouring="add-remove"), ledger=ledger)
     assert ledger.entries() == []
     known = BernoulliStatistic(neighbouring="add-remove", noise=noise, column="age")
-    release_statistics(PEOPLE, mechanism=known, budget=Budget(epsilon=1.0), ledger=ledger).save(tmp_path / "stats.json")
+    release_statistics(PEOPLE, mechanism=known, budget=Budget(epsilon=1.0, neighbouring="add-remove"), ledger=ledger).save(
+        tmp_path / "stats.json"
+    )
     assert privurn.verify(tmp_path / "stats.json").reasons == ()
 
 
 def test_local_noise_lies_on_its_lattice(tmp_path):
     made = {
-        "laplace": {"column": "pay", "bounds": (0.1, 9.3), "channel": "laplace"},
-        "gaussian": {"column": "pay", "bounds": (-1e6, 1e6), "channel": "gaussian", "delta": 1e-5},
-        "wavelet": {"column": "pay", "bounds": (0, 9), "channel": "haar-wavelet", "levels": 2},
-        "whole": {"column": "age", "bounds": (0, 6), "channel": "discrete-gaussian", "delta": 1e-5},
+        "laplace": {"channel": privurn.Laplace(), "domain": {"pay": privurn.Bounds(0.1, 9.3)}},
+        "gaussian": {"channel": privurn.Gaussian(), "domain": {"pay": privurn.Bounds(-1e6, 1e6)}, "delta": 1e-5},
+        "wavelet": {"channel": privurn.HaarWavelet(levels=2), "domain": {"pay": privurn.Bounds(0, 9)}},
+        "whole": {"channel": privurn.DiscreteGaussian(), "domain": {"age": privurn.Bounds(0, 6)}, "delta": 1e-5},
     }
     for name, asked in made.items():
         out = tmp_path / name

@@ -169,7 +169,7 @@ def _joint_fits(stated: Mapping[str, Any], mechanism: Certifiable) -> bool:
     columns = list(domain.columns.values())
     if isinstance(mechanism, LocalRelease):
         sizes = getattr(mechanism.channel, "sizes", (mechanism.cells,))
-        return sizes == tuple(each.size for each in columns)
+        return not domain.spread and sizes == tuple(each.size for each in columns)
     if not isinstance(mechanism, Mechanism) or domain.size != mechanism.cells:
         return False
     if mechanism.beside and domain.spread:

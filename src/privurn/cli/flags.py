@@ -85,10 +85,18 @@ def translated(text: str, names: set[str]) -> str:
 
 def _arguments(text: str) -> str:
     """Arguments of a call as they are typed."""
-    call = ast.parse(f"f({text})", mode="eval").body
+    whole = f"f({text})"
+    call = ast.parse(whole, mode="eval").body
     assert isinstance(call, ast.Call)
-    places = [shlex.quote(str(_value(ast.unparse(each)))) for each in call.args]
-    return " ".join([*places, *(part for each in call.keywords for part in _spoken(str(each.arg), ast.unparse(each.value)))])
+    places = [shlex.quote(str(_value(_written(whole, each)))) for each in call.args]
+    return " ".join(
+        [*places, *(part for each in call.keywords for part in _spoken(str(each.arg), _written(whole, each.value)))]
+    )
+
+
+def _written(text: str, node: ast.expr) -> str:
+    """A part of an expression as it is written: 1e-6, not 1e-06."""
+    return str(ast.get_source_segment(text, node))
 
 
 def _spoken(name: str, text: str) -> Iterator[str]:
@@ -120,7 +128,7 @@ def _named(text: str) -> Iterator[str]:
     yield "--mechanism"
     yield next((alias for alias, kind in RECIPES.items() if kind.__name__ == name), name)
     for each in call.keywords if isinstance(call, ast.Call) else ():
-        yield from _spoken(str(each.arg), ast.unparse(each.value))
+        yield from _spoken(str(each.arg), _written(text, each.value))
 
 
 def _domain(text: str) -> Iterator[str]:

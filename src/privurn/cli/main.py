@@ -23,7 +23,7 @@ from privurn.cli import (
     statistics,
     verify,
 )
-from privurn.cli.mechanism_options import MechanismCommand
+from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
@@ -44,7 +44,7 @@ app = typer.Typer(
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
-app.command("privatise", epilog=privatise.EXAMPLES)(privatise.privatise)
+app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)
 app.command("statistics", epilog=statistics.EXAMPLES)(statistics.statistics)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

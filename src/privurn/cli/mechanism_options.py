@@ -1,9 +1,10 @@
-"""Options of the mechanisms, one group each, from the fields of their recipes; read when a command that has them runs."""
+"""Options of mechanisms and channels, one group each, from the fields of their recipes; read when a command runs."""
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
@@ -17,23 +18,115 @@ if TYPE_CHECKING:
 SHOWN, ASKED = "privurn.shown", "privurn.asked"
 
 
-class MechanismCommand(TyperCommand):
-    """A command whose options are its own and those of the mechanisms; the latter are put into the context's meta."""
+class RecipeCommand(TyperCommand):
+    """A command whose options are its own and those of its recipes; the latter are put into the context's meta."""
+
+    word: ClassVar[str]
+    """The option that names a recipe."""
+
+    @classmethod
+    @abstractmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """What can be asked for, by name."""
+
+    @classmethod
+    def defaults(cls) -> Mapping[Any, str]:
+        """What is made where nothing is asked for, and when."""
+        return {}
 
     def get_params(self, ctx: Any) -> Any:
-        """Each option once; on the help page once for every mechanism that has it."""
+        """Each option once; on the help page once for every recipe that has it."""
         *own, last = super().get_params(ctx)  # the last is --help
-        return [*own, *(_shown() if ctx.meta.get(SHOWN) else _options()), last]
+        return [*own, *(self._shown() if ctx.meta.get(SHOWN) else self._options()), last]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """With a group for each mechanism."""
+        """With a group for each recipe."""
         ctx.meta[SHOWN] = True
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Apart from the command's own options."""
-        ctx.meta[ASKED] = {each.name: ctx.params.pop(each.name) for each in _options()}
+        ctx.meta[ASKED] = {each.name: ctx.params.pop(each.name) for each in self._options()}
         return super().invoke(ctx)
+
+    @classmethod
+    def asked(cls, context: typer.Context, kind: Any) -> Any:
+        """The recipe with the options that were given."""
+        known = recipe_fields(kind)
+        given = {key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False)}
+        for flag in given:
+            if flag not in known:
+                users = [alias for alias, other in cls.recipes().items() if flag in recipe_fields(other)]
+                has = f"{kind.alias} has --{', --'.join(known)}" if known else f"{kind.alias} has no options"
+                raise FormatError(
+                    f"the {cls.word} {kind.alias} has no --{flag}: that is for {' and '.join(users)}.",
+                    hint=f"Leave it out, or name that with --{cls.word}; {has}",
+                )
+        for flag, each in known.items():
+            if each.default is MISSING and flag not in given:
+                raise FormatError(f"the {cls.word} {kind.alias} needs --{flag}.", hint=each.metadata["help"])
+        return kind(**{known[flag].name: _read(known[flag], value) for flag, value in given.items()})
+
+    @classmethod
+    def named(cls, name: str) -> Any:
+        """The recipe of that name."""
+        known = cls.recipes()
+        if name not in known:
+            raise FormatError(f"the {cls.word} {name!r} is not known.", hint=", ".join(("auto", *known)))
+        return known[name]
+
+    @classmethod
+    def _options(cls) -> list[Any]:
+        found: dict[str, Field[Any]] = {}
+        for kind in cls.recipes().values():
+            found = recipe_fields(kind) | found
+        return _built(found, panel=None)
+
+    @classmethod
+    def _shown(cls) -> Iterator[Any]:
+        """What every recipe has stands among the command's own options."""
+        every = [recipe_fields(kind) for kind in cls.recipes().values()]
+        shared = {flag: each for flag, each in every[0].items() if all(flag in other for other in every)}
+        yield from _built(shared, panel=None)
+        for alias, kind in cls.recipes().items():
+            own = {flag: each for flag, each in recipe_fields(kind).items() if flag not in shared}
+            yield from _built(own, panel=f"--{cls.word} {alias}{cls.defaults().get(kind, '')}")
+
+
+class MechanismCommand(RecipeCommand):
+    """For `privurn release`."""
+
+    word: ClassVar[str] = "mechanism"
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All mechanisms."""
+        from privurn.mechanisms.registry import RECIPES
+
+        return RECIPES
+
+    @classmethod
+    def defaults(cls) -> Mapping[Any, str]:
+        """The two."""
+        from privurn.mechanisms.registry import default_recipe
+
+        return {
+            default_recipe(open_labels=False): " (default)",
+            default_recipe(open_labels=True): " (default with --open-labels)",
+        }
+
+
+class ChannelCommand(RecipeCommand):
+    """For `privurn privatise`."""
+
+    word: ClassVar[str] = "channel"
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All channels."""
+        from privurn.mechanisms.local.registry import CHANNEL_RECIPES
+
+        return CHANNEL_RECIPES
 
 
 def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
@@ -41,29 +134,13 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
     return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
 
 
-def asked_recipe(context: typer.Context, name: str | None, *, open_labels: bool) -> "Recipe | None":
+def asked_mechanism(context: typer.Context, name: str, *, open_labels: bool) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
-    from privurn.mechanisms.registry import RECIPES, default_recipe
+    from privurn.mechanisms.registry import default_recipe
 
-    default = name in (None, "auto")
-    if not default and name not in RECIPES:
-        raise FormatError(f"the mechanism {name!r} is not known.", hint=", ".join(("auto", *RECIPES)))
-    kind = default_recipe(open_labels=open_labels) if default else RECIPES[str(name)]
-    known = recipe_fields(kind)
-    given = {key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False)}
-    for flag in given:
-        if flag not in known:
-            users = [alias for alias, other in RECIPES.items() if flag in recipe_fields(other)]
-            raise FormatError(
-                f"the mechanism {kind.alias} has no --{flag}: that is for {' and '.join(users)}.",
-                hint=f"Leave it out, or name that with --mechanism; {kind.alias} has --{', --'.join(known)}",
-            )
-    for flag, each in known.items():
-        if each.default is MISSING and flag not in given:
-            raise FormatError(f"the mechanism {kind.alias} needs --{flag}.", hint=f"For example --{flag} 0.5")
-    if not given and default:
-        return None
-    return kind(**{known[flag].name: _read(known[flag], value) for flag, value in given.items()})
+    kind = default_recipe(open_labels=open_labels) if name == "auto" else MechanismCommand.named(name)
+    made: Recipe = MechanismCommand.asked(context, kind)
+    return None if name == "auto" and made == kind() else made
 
 
 def _read(each: "Field[Any]", value: Any) -> Any:
@@ -73,31 +150,6 @@ def _read(each: "Field[Any]", value: Any) -> Any:
     if each.type in (int, int | None):
         return whole_number(value)
     return parse_model(value) if each.type == (Model | None) else value
-
-
-def _options() -> list[Any]:
-    from privurn.mechanisms.registry import RECIPES
-
-    found: dict[str, Field[Any]] = {}
-    for kind in RECIPES.values():
-        found = recipe_fields(kind) | found
-    return _built(found, panel=None)
-
-
-def _shown() -> Iterator[Any]:
-    """What every mechanism has stands among the command's own options."""
-    from privurn.mechanisms.recipe import Recipe
-    from privurn.mechanisms.registry import RECIPES, default_recipe
-
-    shared = recipe_fields(Recipe)
-    yield from _built(shared, panel=None)
-    words: Mapping[type[Recipe], str] = {
-        default_recipe(open_labels=False): " (default)",
-        default_recipe(open_labels=True): " (default with --open-labels)",
-    }
-    for alias, kind in RECIPES.items():
-        own = {flag: each for flag, each in recipe_fields(kind).items() if flag not in shared}
-        yield from _built(own, panel=f"--mechanism {alias}{words.get(kind, '')}")
 
 
 def _built(described: "Mapping[str, Field[Any]]", *, panel: str | None) -> list[Any]:

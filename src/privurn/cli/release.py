@@ -6,7 +6,7 @@ import typer
 
 from privurn.cli import making
 from privurn.cli.console import print_text, stages
-from privurn.cli.mechanism_options import asked_recipe
+from privurn.cli.mechanism_options import asked_mechanism
 from privurn.cli.parsing import named_column, parse_domain, parse_neighbouring
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def release(
         nulls=nulls,
         within=within,
     )
-    asked = asked_recipe(context, mechanism, open_labels=isinstance(declared, OpenLabels))
+    asked = asked_mechanism(context, mechanism, open_labels=isinstance(declared, OpenLabels))
     with stages(quiet=json) as progress:
         made = make_release(
             file,

@@ -58,23 +58,11 @@ def option(words: str, *, default: Any = None, flag: str | None = None) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Recipe(ABC):
-    """A mechanism as it is asked for. The constructor only stores; `check` and `calibrate` refuse.
-
-    How to add one: a frozen dataclass beside the mechanism with the class variables and methods below, and an entry in
-    `registry.py`. Fields made by `option` are options of the command line.
-    """
+class Asked:
+    """Something asked for by name and fields; shown with the fields that were given."""
 
     alias: ClassVar[str]
     """What the command line calls it."""
-    offered: ClassVar[str | None] = None
-    """How it is offered in place of a mechanism that is refused; None: it is not."""
-    keeps_n_secret: ClassVar[bool] = False
-    """Whether it can keep the number of confidential records secret."""
-    needs_domain: ClassVar[bool] = True
-    """Whether it needs a public domain; else open labels will do."""
-
-    records: int | None = option("How many records to release. Default: chosen from public quantities.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
@@ -83,6 +71,24 @@ class Recipe(ABC):
     def given(self) -> Mapping[str, Any]:
         """The fields that were given, with their values."""
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Recipe(Asked, ABC):
+    """A mechanism as it is asked for. The constructor only stores; `check` and `calibrate` refuse.
+
+    How to add one: a frozen dataclass beside the mechanism with the class variables and methods below, and an entry in
+    `registry.py`. Fields made by `option` are options of the command line.
+    """
+
+    offered: ClassVar[str | None] = None
+    """How it is offered in place of a mechanism that is refused; None: it is not."""
+    keeps_n_secret: ClassVar[bool] = False
+    """Whether it can keep the number of confidential records secret."""
+    needs_domain: ClassVar[bool] = True
+    """Whether it needs a public domain; else open labels will do."""
+
+    records: int | None = option("How many records to release. Default: chosen from public quantities.")
 
     @property
     def publishes_records(self) -> bool:

@@ -75,8 +75,9 @@ def read_privatised(source: str | Path | Release) -> Privatised:
 
     Releases of one column in equal bins by the smoothed histogram, or of noisy counts, are read too: one output for all.
 
+    >>> from privurn.domain import Bounds
     >>> from privurn.releases.privatise import privatise
-    >>> found = read_privatised(privatise(np.array([1.0, 2.0, 4.0]), epsilon=2, bounds=(0, 10)))
+    >>> found = read_privatised(privatise(np.array([1.0, 2.0, 4.0]), domain=Bounds(0, 10), epsilon=2))
     >>> found.n, found.channel.scale
     (3, 5.0)
     """

@@ -29,9 +29,7 @@ def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float 
     if statistics.model == "table":
         return _plug_in_table(statistics, level)
     if n is None:
-        raise ModelError(
-            "plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior"
-        )
+        raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior")
     if statistics.model == "regression":
         from privurn.inference.sums.comparators import plug_in_regression
 
@@ -44,9 +42,7 @@ def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float 
         tau = 1.0 / found.residual_variance if found.residual_variance > 0.0 else math.inf
         return (*rows, _point("tau", tau, level), _point("n", n, level))
     if n < 2.0:
-        raise ModelError(
-            "there is no plug-in estimate: the noisy number of records is below 2.", hint="Ask for a posterior"
-        )
+        raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Ask for a posterior")
     if statistics.model == "logistic":
         from privurn.inference.sums.logistic_plug_in import plug_in_logistic
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from privurn.errors import ModelError, NotCertifiable
 from privurn.mechanisms.local.channel import check_bounds, check_target, clamped
 from privurn.mechanisms.local.lattice import LatticeChannel, WholeNumberChannel
+from privurn.mechanisms.local.recipe import NumberRecipe
+from privurn.mechanisms.recipe import option
 from privurn.privacy.additive_noise import LARGEST_SCALE, NoiseKind
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.laws.noise import DiscreteGaussianProfile, GaussianProfile, check_positive
-from privurn.privacy.profile import smallest_admissible
+from privurn.privacy.profile import Guarantee, smallest_admissible
 
 Calibration = Literal["analytic", "zcdp", "classical"]
 
@@ -132,3 +134,34 @@ class DiscreteGaussianChannel(WholeNumberChannel, _GaussianNoise):
     """
 
     name: ClassVar[str] = "discrete-gaussian"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gaussian(NumberRecipe):
+    """Gaussian noise on each number; the guarantee needs a delta."""
+
+    alias: ClassVar[str] = "gaussian"
+    pure: ClassVar[bool] = False
+
+    calibration: Calibration = option("analytic (default), zcdp or classical (up to epsilon 1).", default="analytic")
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> "GaussianChannel | DiscreteGaussianChannel":
+        """The noise that the calibration gives."""
+        made: GaussianChannel = self._noise(GaussianChannel, bounds, single)
+        return made
+
+    def _noise(self, kind: Any, bounds: tuple[float, float], single: Guarantee) -> Any:
+        check_certifiable(calibration=self.calibration, epsilon=single.epsilon)
+        return kind.calibrate(bounds=bounds, epsilon=single.epsilon, delta=single.delta, calibration=self.calibration)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiscreteGaussian(Gaussian):
+    """Discrete Gaussian noise on each whole number."""
+
+    alias: ClassVar[str] = "discrete-gaussian"
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> "DiscreteGaussianChannel":
+        """The noise that the calibration gives."""
+        made: DiscreteGaussianChannel = self._noise(DiscreteGaussianChannel, bounds, single)
+        return made

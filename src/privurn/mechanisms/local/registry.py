@@ -5,12 +5,13 @@ from typing import Any
 
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.local.channel import Channel, LocalChannel
-from privurn.mechanisms.local.gaussian import DiscreteGaussianChannel, GaussianChannel
-from privurn.mechanisms.local.haar_wavelet import HaarWaveletChannel
-from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChannel
+from privurn.mechanisms.local.gaussian import DiscreteGaussian, DiscreteGaussianChannel, Gaussian, GaussianChannel
+from privurn.mechanisms.local.haar_wavelet import HaarWavelet, HaarWaveletChannel
+from privurn.mechanisms.local.laplace import DiscreteLaplace, DiscreteLaplaceChannel, Laplace, LaplaceChannel
 from privurn.mechanisms.local.noisy_statistic import NoisyStatisticChannel
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
-from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
+from privurn.mechanisms.local.randomised_responses import RandomisedResponse, RandomisedResponsesChannel
+from privurn.mechanisms.local.recipe import ChannelRecipe
 from privurn.mechanisms.local.smoothed_histogram import SmoothedHistogramChannel
 
 LOCAL: Mapping[str, type[LocalChannel]] = {
@@ -30,6 +31,11 @@ CHANNELS: Mapping[str, type[Channel]] = {
     SmoothedHistogramChannel.name: SmoothedHistogramChannel,
     NoisyStatisticChannel.name: NoisyStatisticChannel,
 }
+
+CHANNEL_RECIPES: Mapping[str, type[ChannelRecipe]] = {
+    each.alias: each for each in (Laplace, Gaussian, HaarWavelet, RandomisedResponse, DiscreteLaplace, DiscreteGaussian)
+}
+"""What can be asked for, by the name that the command line uses."""
 
 
 def channel_from_parameters(name: str, parameters: dict[str, Any]) -> Channel:

@@ -33,7 +33,7 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     epsilon_n: float | None = None
-    neighbouring: Neighbouring = "add-remove"
+    neighbouring: Neighbouring = "replace-one"
     contributions: int = 1
     noise: NoiseName = "laplace"
     size_noise: NoiseName | None = None

@@ -165,7 +165,7 @@ class RegressionStatistic(StatisticMechanism):
     ) -> "RegressionStatistic":
         """The mechanism with the least noise for the budget. `bounds`: for each column, or one pair for all.
 
-        >>> budget = Budget(epsilon=1, epsilon_n=0.1)
+        >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
         >>> made = RegressionStatistic.calibrated(response="pay", covariates=("age", "years"), bounds=(-5, 5), budget=budget)
         >>> made.noise.scale, made.size_noise.scale
         (9.0, 10.0)

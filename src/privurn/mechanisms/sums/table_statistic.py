@@ -130,7 +130,8 @@ class TableStatistic(StatisticMechanism):
         """The mechanism with the least noise for the budget.
 
         >>> cells = {"smoker": Categories(["yes", "no"]), "ill": Categories(["yes", "no"])}
-        >>> TableStatistic.calibrated(domain=cells, budget=Budget(epsilon=0.5, noise="discrete-laplace")).noise.scale
+        >>> budget = Budget(epsilon=0.5, noise="discrete-laplace", neighbouring="add-remove")
+        >>> TableStatistic.calibrated(domain=cells, budget=budget).noise.scale
         2.0
         """
         joint = domain if isinstance(domain, JointDomain) else JointDomain(domain)

@@ -185,7 +185,7 @@ def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> 
 
 def _why_not(error: CalibrationError | ModelError | DomainError) -> str:
     own = [each for each in error.offered if isinstance(each.changes.get("mechanism", each.refused), type(each.refused))]
-    return f"{error.message} The nearest that it offers is {own[0].words}." if own else error.message  # others are here anyway
+    return f"{error.message} The nearest that it offers is {own[0]}." if own else error.message  # others are here anyway
 
 
 def _sources(mechanism: Mechanism, cells: int) -> dict[str, Any]:
