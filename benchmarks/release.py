@@ -24,7 +24,8 @@ RELEASE = """
 import time
 import privurn
 start = time.perf_counter()
-out = privurn.release({file!r}, domain=privurn.Grid(0, 999_999, 1), column="x", epsilon=1, delta=1e-6, n_records={records})
+domain = {{"x": privurn.Grid(0, 999_999, 1)}}
+out = privurn.release({file!r}, privurn.Urn(records={records}), domain=domain, epsilon=1, delta=1e-6)
 out.save({folder!r}, file_format="parquet")
 {peak}"""
 BARE = """

@@ -44,10 +44,11 @@ from experiments.posterior_runs import (
 from privurn.counts import CountTable
 from privurn.inference.counts.composition import composition
 from privurn.inference.counts.urn_measures import measure_posterior
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.laws.noisy_counts import Noise

@@ -18,10 +18,11 @@ from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts, term_for
 from privurn.inference.counts.plans import Reduction, reduce
 from privurn.inference.counts.sampling import CountSampler
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 

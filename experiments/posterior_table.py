@@ -41,10 +41,11 @@ from experiments.posterior_runs import (
 )
 from privurn.inference.counts.composition import composition
 from privurn.inference.draws import effective_draws
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import calibrate_perturbed_histogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
 from privurn.privacy.profile import Guarantee
 

@@ -99,7 +99,9 @@ class Column:
         kind = stated.get("kind")
         own = {"grid": ("low", "high", "step"), "bins": ("edges",), "categories": ("values",)}
         must(type(kind) is str and kind in own)
-        keys(stated, "kind", "outside", "nulls", *own[kind])
+        keys(stated, "kind", "outside", "nulls", *own[kind], optional=("within",) if kind == "bins" else ())
+        self.spread = "within" in stated
+        must(stated.get("within", "uniform") == "uniform")
         must(stated["outside"] in ("clamp", "other", "null") and stated["nulls"] in ("cell", "error"))
         self.kind, self.stated = kind, stated
         if kind == "grid":
@@ -119,7 +121,7 @@ class Column:
         self.null = stated["nulls"] == "cell" or stated["outside"] == "null"
         self.size = len(self.values) + self.other + self.null
 
-    def cell(self, field, within):
+    def cell(self, field):
         """The cell of a CSV field (None: missing), or Untrue."""
         if field is None:
             must(self.null)
@@ -137,7 +139,7 @@ class Column:
         if math.isnan(value):
             must(self.other)
             return len(self.values)
-        if within and self.kind == "bins":
+        if self.spread:
             must(self.edges[0] <= value <= self.edges[-1])
             return next(i for i in reversed(range(len(self.values))) if value >= self.edges[i])
         must(value in self.values)
@@ -486,13 +488,11 @@ def check_rows(raw, certificate, made, stated):
             k = 0 if stated["parameters"]["old_values_only"] else len(fresh)
             must(fresh == {f"new_{i + 1}" for i in range(k)})
         return
-    keys(domain, "kind", "columns", optional=("within",))
+    keys(domain, "kind", "columns")
     must(domain["kind"] == "joint" and type(domain["columns"]) is dict and domain["columns"])
     parts = {name: Column(each) for name, each in domain["columns"].items()}
     local = stated["name"].startswith("local-")
-    if "within" in domain:
-        must(domain["within"] == "uniform" and not made["beside"] and not local)
-        must(any(each.kind == "bins" for each in parts.values()))
+    must(not any(each.spread for each in parts.values()) or not (made["beside"] or local))
     names = list(parts)
     for each in made["beside"]:
         names.append(unused(each, names))
@@ -501,7 +501,7 @@ def check_rows(raw, certificate, made, stated):
     for i, row in enumerate(rows):
         place = i % made["cells"]
         for field, each in zip(row, parts.values(), strict=False):
-            cell = each.cell(field, "within" in domain)
+            cell = each.cell(field)
             place, expected = divmod(place, each.size)
             must(not made["beside"] or cell == expected)
         if made["beside"]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privurn.certificates.verify import verify as verify
     from privurn.counts import CountTable as CountTable
     from privurn.domain import Bins as Bins
+    from privurn.domain import Bounds as Bounds
     from privurn.domain import Categories as Categories
     from privurn.domain import Grid as Grid
     from privurn.domain import JointDomain as JointDomain
@@ -29,7 +30,22 @@ if TYPE_CHECKING:
     from privurn.inference.sums.fit import fit_regression as fit_regression
     from privurn.inference.sums.table_inference import infer_table as infer_table
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
+    from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
+    from privurn.mechanisms.exponential import Exponential as Exponential
+    from privurn.mechanisms.label_discovery import Discover as Discover
+    from privurn.mechanisms.local.gaussian import DiscreteGaussian as DiscreteGaussian
+    from privurn.mechanisms.local.gaussian import Gaussian as Gaussian
+    from privurn.mechanisms.local.haar_wavelet import HaarWavelet as HaarWavelet
+    from privurn.mechanisms.local.laplace import DiscreteLaplace as DiscreteLaplace
+    from privurn.mechanisms.local.laplace import Laplace as Laplace
+    from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
+    from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
+    from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
+    from privurn.mechanisms.pitman_yor import PitmanYorUrn as PitmanYorUrn
+    from privurn.mechanisms.posterior_sample import PosteriorDraws as PosteriorDraws
+    from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
+    from privurn.mechanisms.smoothed_histogram import Smoothed as Smoothed
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
     from privurn.privacy.entropy import SystemEntropy as SystemEntropy
@@ -42,6 +58,7 @@ if TYPE_CHECKING:
     from privurn.releases.privatise import privatise as privatise
     from privurn.releases.release import release as release
     from privurn.releases.statistics import release_statistics as release_statistics
+    from privurn.reports.comparison.comparison import Runs as Runs
     from privurn.reports.comparison.comparison import compare as compare
     from privurn.reports.html import report as report
 
@@ -50,6 +67,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CountTable": "counts",
     "Bins": "domain",
+    "Bounds": "domain",
     "Categories": "domain",
     "Grid": "domain",
     "JointDomain": "domain",
@@ -57,6 +75,21 @@ _HOME = {
     "domain_from_file": "domain",
     "DirichletMultinomial": "mechanisms.dirichlet_multinomial",
     "PitmanYor": "mechanisms.pitman_yor",
+    "Urn": "mechanisms.dirichlet_multinomial",
+    "OpenUrn": "mechanisms.pitman_yor",
+    "PitmanYorUrn": "mechanisms.pitman_yor",
+    "NoisyCounts": "mechanisms.perturbed_histogram",
+    "Smoothed": "mechanisms.smoothed_histogram",
+    "PosteriorDraws": "mechanisms.posterior_sample",
+    "Exponential": "mechanisms.exponential",
+    "Pseudo": "mechanisms.pseudo_posterior",
+    "Discover": "mechanisms.label_discovery",
+    "Laplace": "mechanisms.local.laplace",
+    "DiscreteLaplace": "mechanisms.local.laplace",
+    "Gaussian": "mechanisms.local.gaussian",
+    "DiscreteGaussian": "mechanisms.local.gaussian",
+    "HaarWavelet": "mechanisms.local.haar_wavelet",
+    "RandomisedResponse": "mechanisms.local.randomised_responses",
     "Certificate": "privacy.certificate",
     "SeededEntropy": "privacy.entropy",
     "SystemEntropy": "privacy.entropy",
@@ -80,6 +113,7 @@ _HOME = {
     "privatise": "releases.privatise",
     "Release": "certificates.release",
     "compare": "reports.comparison.comparison",
+    "Runs": "reports.comparison.comparison",
     "report": "reports.html",
     "release": "releases.release",
     "Verification": "certificates.verify",

@@ -12,22 +12,69 @@
       SamplingError(RuntimeError)      a sampler that could not finish
       FormatError(ValueError)          files and arguments that cannot be understood
 
-A message says what happened, what was expected and what to type. None ever contains a confidential value.
+A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
+None ever contains a confidential value.
 """
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_OFFERED = 3
+
+
+class Placeholder(str):
+    """Python text that stands for a value which only the caller can give."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternative:
+    """Something that can be had in place of what was refused: in words, and as the keyword arguments to call with instead.
+
+    >>> str(Alternative(words="the same at a larger epsilon", changes={"epsilon": 2.0}))
+    'the same at a larger epsilon: epsilon=2.0'
+    """
+
+    words: str
+    changes: Mapping[str, Any]
+    weak: bool = False
+    """Whether it is hardly any protection: offered only where there is nothing else."""
+    refused: Any = None
+    """The mechanism asked for, which `changes` may replace."""
+
+    def __str__(self) -> str:
+        return f"{self.words}: {', '.join(f'{name}={value!r}' for name, value in self.changes.items())}"
 
 
 class PrivurnError(Exception):
-    """Root of the tree; `exit_code` is what the command line returns for it."""
+    """Root of the tree; `exit_code` is what the command line returns for it.
+
+    `alternatives` are the nearest things that can be had, or None where that is not the question.
+    """
 
     exit_code = 2
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, alternatives: Sequence[Alternative] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.alternatives = None if alternatives is None else tuple(alternatives)
+
+    @property
+    def offered(self) -> tuple[Alternative, ...]:
+        """The alternatives that are shown: the nearest three, what hardly protects last."""
+        return tuple(sorted(self.alternatives or (), key=lambda each: each.weak))[:MOST_OFFERED]
 
     def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
+        shown = [self.message, *([] if self.hint is None else [f"  {self.hint}"])]
+        if self.offered:
+            shown += ["  What can be had:", *(f"    - {each}" for each in self.offered)]
+        return "\n".join(shown)
 
 
 class DomainError(PrivurnError, ValueError):
@@ -63,12 +110,7 @@ class NotCertifiable(PrivacyError):
 
 
 class CalibrationError(PrivacyError):
-    """The guarantee cannot be met; `alternatives` are the nearest things that can be had, in words."""
-
-    def __init__(self, message: str, *, alternatives: tuple[str, ...] = ()) -> None:
-        hint = "What can be had:\n" + "\n".join(f"    - {each}" for each in alternatives) if alternatives else None
-        super().__init__(message, hint=hint)
-        self.alternatives = alternatives
+    """The guarantee cannot be met."""
 
 
 class CertificateError(PrivacyError):

@@ -30,10 +30,16 @@ def folder(tmp_path_factory):
     grid, bins = privurn.Grid(0, 100_000, 5000), privurn.Bins([0, 20_000, 40_000, 60_000, 200_000])
     asked = {
         "a": {"domain": grid, "epsilon": 1, "delta": 1e-6},
-        "b": {"domain": bins, "epsilon": 0.5, "n_records": 200},
-        "floor": {"domain": grid, "mechanism": "dirichlet-process", "epsilon": 1, "delta": 0.01},
+        "b": {"domain": bins, "epsilon": 0.5, "mechanism": privurn.Urn(records=200)},
+        "floor": {"domain": grid, "mechanism": privurn.OpenUrn(), "epsilon": 1, "delta": 0.01},
         "group": {"domain": bins, "epsilon": 1, "delta": 1e-6, "contributions": 2},
-        "secret": {"domain": bins, "epsilon": 1, "delta": 1e-6, "neighbouring": "add-remove", "n_records": 300},
+        "secret": {
+            "domain": bins,
+            "epsilon": 1,
+            "delta": 1e-6,
+            "neighbouring": "add-remove",
+            "mechanism": privurn.Urn(records=300),
+        },
         "seeded": {"domain": grid, "epsilon": 1, "delta": 1e-6, "entropy": privurn.SeededEntropy(1)},
     }
     for name, words in asked.items():

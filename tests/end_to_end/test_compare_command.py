@@ -136,11 +136,11 @@ def test_bad_input_is_explained(run, words, code, message):
 
 INTERRUPTED = """
 import numpy as np, privurn
-from privurn.reports.comparison.comparison import compare
+from privurn.reports.comparison.comparison import Runs, compare
 def progress(done, total):
     print(done, flush=True)
 data = np.random.default_rng(1).integers(0, 200_000, 50_000).astype(float)
-compare(data, domain=privurn.Grid(0, 200_000, 1), epsilon=1, delta=1e-6, runs=100_000, processes=2, progress=progress)
+compare(data, domain=privurn.Grid(0, 200_000, 1), epsilon=1, delta=1e-6, runs=Runs(100_000, processes=2), progress=progress)
 """
 
 

@@ -6,7 +6,7 @@ is released must be what the twin gives, to the last record; what is refused mus
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
@@ -124,7 +124,7 @@ alphas = st.one_of(
 def questions(draw: Any, cells: int, *, numeric: bool) -> dict[str, Any]:
     """Mechanism and parameters; budgets so large that what is asked for is mostly granted."""
     records = draw(st.integers(1, 6))
-    wide: dict[str, Any] = {"epsilon": 40.0, "delta": 0.5, "n_records": records}
+    wide: dict[str, Any] = {"epsilon": 40.0, "delta": 0.5}
     pure = {**wide, "delta": 0.0}
     secret = draw(st.booleans())
     relation = {"neighbouring": "add-remove"} if secret else {}
@@ -133,27 +133,29 @@ def questions(draw: Any, cells: int, *, numeric: bool) -> dict[str, Any]:
         st.sampled_from(["auto", "urn", "urn", "urn", "smoothed", "noisy", "noisy counts", "open", "exponential", "model"])
     )
     if name == "auto":
-        return {**wide, "epsilon": 1.0, "delta": 1e-3, **relation}
+        return {"mechanism": privurn.Urn(records=records), "epsilon": 1.0, "delta": 1e-3, **relation}
     if name == "urn":
         vector = draw(st.booleans())
         alpha = draw(st.lists(alphas, min_size=cells, max_size=cells)) if vector else draw(alphas)
-        return {**wide, "mechanism": "dirichlet-multinomial", "alpha": alpha, **relation}
+        return {**wide, "mechanism": privurn.Urn(alpha=alpha, records=records), **relation}
     if name == "smoothed":
-        return {**wide, "mechanism": "smoothed-histogram", "weight": draw(weight)}
+        return {**wide, "mechanism": privurn.Smoothed(smoothing=draw(weight), records=records)}
     if name == "noisy":
         noise = draw(st.sampled_from(["discrete-laplace", "laplace"]))
-        return {**pure, "mechanism": "perturbed-histogram", "noise": noise, "weight": draw(weight), **relation}
+        return {**pure, "mechanism": privurn.NoisyCounts(noise=noise, smoothing=draw(weight), records=records), **relation}
     if name == "noisy counts":
         noise = draw(st.sampled_from(["discrete-laplace", "laplace", "discrete-gaussian"]))
         asked = {"epsilon": 2.0, "delta": 1e-3 if noise == "discrete-gaussian" else 0.0}
-        return {**asked, "mechanism": "perturbed-histogram", "noise": noise, "publish": "counts", **relation}
+        return {**asked, "mechanism": privurn.NoisyCounts(noise=noise, publish="counts"), **relation}
     if name == "exponential" and cells > 1:
-        return {**pure, "epsilon": 2.0, "mechanism": "exponential", "loss": draw(st.sampled_from(["l1", "l2-squared"]))}
+        loss = draw(st.sampled_from(["l1", "l2-squared"]))
+        return {**pure, "epsilon": 2.0, "mechanism": privurn.Exponential(loss=loss, records=records)}
     if name == "model" and numeric:
-        return {**pure, "epsilon": 2.0, "mechanism": "pseudo-posterior", "model": draw(models()), **relation}
+        return {**pure, "epsilon": 2.0, "mechanism": privurn.Pseudo(model=draw(models()), records=records), **relation}
     discount = draw(st.sampled_from(["0", "1/2", "0.123456789012345678901234567"]))
-    mechanism = "dirichlet-process" if discount == "0" else "pitman-yor"
-    return {**wide, "delta": 0.999999, "mechanism": mechanism, "discount": discount, "strength": draw(alphas)}
+    own: dict[str, Any] = {"strength": draw(alphas), "records": records}
+    urn = privurn.OpenUrn(**own) if discount == "0" else privurn.PitmanYorUrn(discount=discount, **own)
+    return {**wide, "delta": 0.999999, "mechanism": urn}
 
 
 @st.composite
@@ -251,12 +253,12 @@ def test_release_is_what_the_twin_gives_or_is_refused_before_payment(case, purse
         before = ledger.debits
         out, refusal = outcome(case, str(path), ledger=ledger, entropy=entropy, asked=asked)
         if refusal is not None:
-            event(f"refused: {asked.get('mechanism', 'auto')}")
+            event(f"refused: {asked['mechanism'].alias}")
             assert ledger.debits == before, f"refused after payment: {refusal}"
             assert not any(each in refusal.message for each in case.records if isinstance(each, str) and len(each) > 2)
             assert may_be_refused(case, asked), f"refused without need: {refusal}"
             return
-        event(f"released: {asked.get('mechanism', 'auto')}")
+        event(f"released: {asked['mechanism'].alias}")
         assert ledger.debits == before + 1
         check_release(case, out, entropy, noise)
         saved = out.save(folder / "out", file_format="csv" if case.seed % 2 else "parquet")
@@ -267,9 +269,11 @@ def test_release_is_what_the_twin_gives_or_is_refused_before_payment(case, purse
 def outcome(case: Case, data: Any, *, ledger: Any, entropy: Entropy, asked: dict[str, Any]) -> tuple[Any, PrivurnError | None]:
     """The release, or why it was refused."""
     try:
-        if isinstance(asked.get("model"), dict):
-            asked["model"] = privurn.mechanisms.models.model_from_json(asked["model"])
-        made = privurn.release(data, domain=case.domain(), column=case.column or None, ledger=ledger, entropy=entropy, **asked)
+        if isinstance(getattr(asked["mechanism"], "model", None), dict):
+            model = privurn.mechanisms.models.model_from_json(asked["mechanism"].model)
+            asked["mechanism"] = replace(asked["mechanism"], model=model)
+        domain = {case.column: case.domain()} if case.column else case.domain()
+        made = privurn.release(data, domain=domain, ledger=ledger, entropy=entropy, **asked)
     except PrivurnError as error:
         return None, error
     return made, None
@@ -283,19 +287,19 @@ def may_be_refused(case: Case, asked: dict[str, Any]) -> bool:
         max(
             (
                 len(digits)
-                for key in ("alpha", "weight", "strength", "discount")
-                for digits in np.atleast_1d(asked.get(key, ""))
+                for key in ("alpha", "smoothing", "strength", "discount")
+                for digits in np.atleast_1d(asked["mechanism"].given.get(key, ""))
             ),
             default=0,
         )
         > 9
     )
     absurd = (
-        asked.get("mechanism") == "pseudo-posterior"
+        isinstance(asked["mechanism"], privurn.Pseudo)
         or max((abs(each) for each in case.values if not isinstance(each, str)), default=0) > 1e15
     )
     words = isinstance(case.values[-1], str)
-    return clash or long or absurd or words or asked.get("mechanism") in ("exponential", "smoothed-histogram")
+    return clash or long or absurd or words or isinstance(asked["mechanism"], (privurn.Exponential, privurn.Smoothed))
 
 
 def check_release(case: Case, out: Any, entropy: PlayedEntropy, noise: list[list[int]]) -> None:
@@ -391,12 +395,10 @@ def test_small_urns_have_their_law_through_the_public_call(records, alpha, secre
     given = [str(each) for each in alpha] if isinstance(alpha, list) else str(alpha)
     out = privurn.release(
         np.array(records),
+        privurn.Urn(alpha=given, records=2),
         domain=privurn.Grid(0, 2, 1),
         epsilon=40,
         delta=0.5,
-        mechanism="dirichlet-multinomial",
-        alpha=given,
-        n_records=2,
         neighbouring="add-remove" if secret else "replace-one",
     )
     stated, counts = out.certificate["mechanism"], Counter(records)
@@ -415,12 +417,10 @@ def test_small_urns_have_their_law_through_the_public_call(records, alpha, secre
 def test_small_smoothed_histograms_have_their_law_through_the_public_call(records, weight):
     out = privurn.release(
         np.array(records),
+        privurn.Smoothed(smoothing=str(weight), records=1),
         domain=privurn.Grid(0, 2, 1),
         epsilon=40,
         delta=0.9,
-        mechanism="smoothed-histogram",
-        weight=str(weight),
-        n_records=1,
     )
     stated, counts = out.certificate["mechanism"], Counter(records)
     table = CountTable.from_cells(np.array(sorted(counts)), np.array([counts[cell] for cell in sorted(counts)]))
@@ -444,7 +444,7 @@ def test_huge_counts_are_drawn_from_the_exact_urn_or_refused_before_payment(held
         return CountTable.from_cells(np.arange(len(held)), np.array(held))
 
     case = Case("", "", "", (), lambda: privurn.Grid(0, 5, 1), (), (), ())
-    asked = {"epsilon": 40, "delta": 0.5, "alpha": alpha, "n_records": 4, "neighbouring": relation}
+    asked = {"epsilon": 40, "delta": 0.5, "mechanism": privurn.Urn(alpha=alpha, records=4), "neighbouring": relation}
     ledger = purses[relation]
     before = ledger.debits
     with patch("privurn.releases.release.count_cells", counted):

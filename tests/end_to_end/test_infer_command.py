@@ -38,12 +38,12 @@ def folder(tmp_path_factory):
     frame = pd.DataFrame({"pay": rng.gamma(4, 9000, 5000), "town": rng.choice(["x", "y"], 5000)})
     domain = privurn.Grid(0, 80_000, 8_000)
     pair = {"epsilon": 1, "delta": 1e-6}
-    privurn.release(frame, domain=domain, column="pay", **pair).save(path / "urn")
-    noisy = {"mechanism": "perturbed-histogram", "publish": "counts"}
-    privurn.release(frame, domain=domain, column="pay", **noisy, **pair).save(path / "noisy")
-    privurn.release(
-        frame, domain=privurn.OpenLabels(), column="town", mechanism="dirichlet-process", epsilon=1, delta=1e-2
-    ).save(path / "labels")
+    privurn.release(frame, domain={"pay": domain}, **pair).save(path / "urn")
+    noisy = {"mechanism": privurn.NoisyCounts(publish="counts")}
+    privurn.release(frame, domain={"pay": domain}, **noisy, **pair).save(path / "noisy")
+    privurn.release(frame, privurn.OpenUrn(), domain={"town": privurn.OpenLabels()}, epsilon=1, delta=1e-2).save(
+        path / "labels"
+    )
     return path
 
 
@@ -99,7 +99,13 @@ def test_the_mechanisms_prior_and_open_labels(run):
 
 def test_draws_without_records_are_said(run, folder):
     """n is secret and at most 2: some draws of the sample hold no record at all."""
-    secret = {"neighbouring": "add-remove", "n_records": 3, "epsilon": 1, "delta": 0.01, "entropy": SeededEntropy(1)}
+    secret = {
+        "neighbouring": "add-remove",
+        "mechanism": privurn.Urn(records=3),
+        "epsilon": 1,
+        "delta": 0.01,
+        "entropy": SeededEntropy(1),
+    }
     made = privurn.release(np.array([1.0, 0.0]), domain=privurn.Grid(0, 1, 1), **secret).save(folder / "few")
     words = ["few", "-f", "mean", "--sample", "--largest-n", "2", *QUICK]
     done = run(*words, "--json")

@@ -21,7 +21,7 @@ from privurn.inference.sums.report import plug_in
 
 MODEL = ["--model", "logistic", "--y", "ill", "--x", "age", "--x", "dose"]
 BOUNDS = ["--bounds", "age=0:100", "--bounds", "dose=-4:4"]
-SPENT = ["--epsilon", 2, "--epsilon-n", 0.5]
+SPENT = ["--epsilon", 2, "--epsilon-n", 0.5, "--neighbouring", "add-remove"]
 QUICK = ["--draws", 300, "--chains", 2, "--warm-up", 300, "--seed", 1]
 
 

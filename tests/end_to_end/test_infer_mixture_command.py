@@ -22,7 +22,7 @@ def privatised(tmp_path, monkeypatch, *, epsilon):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     y = rng.choice([-5.0, 5.0], size=60) + rng.normal(size=60)
-    privurn.privatise(y, epsilon=epsilon, bounds=(-10, 10)).save("noisy")
+    privurn.privatise(y, domain=privurn.Bounds(-10, 10), epsilon=epsilon).save("noisy")
     return tmp_path
 
 
@@ -176,7 +176,9 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     towns = np.random.default_rng(2).choice(["north", "south"], p=[0.8, 0.2], size=200)
-    privurn.privatise(towns, channel="randomised-response", epsilon=3, categories=["north", "south"]).save("noisy")
+    privurn.privatise(towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"]), epsilon=3).save(
+        "noisy"
+    )
     done = command("infer", "mixture", "noisy", *SHORT, "--synthetic", 30, "synthetic.csv", "-o", "draws.nc")
     assert done.returncode == 0, done.stderr
     for name in ("share[north]", "share[south]", "share[other]"):
@@ -204,7 +206,7 @@ def test_marginal_samplers_by_name(command, tmp_path, monkeypatch, sampler):
 
     monkeypatch.chdir(tmp_path)
     y = np.random.default_rng(3).normal(size=40)
-    privurn.privatise(y, channel="gaussian", epsilon=5, delta=1e-6, bounds=(-10, 10)).save("noisy")
+    privurn.privatise(y, privurn.Gaussian(), domain=privurn.Bounds(-10, 10), epsilon=5, delta=1e-6).save("noisy")
     done = command("infer", "mixture", "noisy", *SHORT[:-1], sampler, "--kernel", "total-gaussian", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["sampler"] == sampler
@@ -217,7 +219,7 @@ def test_noisy_counts_of_all_records(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     y = np.random.default_rng(4).normal(size=300)
     bins = privurn.Bins(np.linspace(-5, 5, 21).tolist(), outside="clamp")
-    privurn.release(y, domain=bins, epsilon=4, mechanism="perturbed-histogram", publish="counts").save("counts")
+    privurn.release(y, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=4).save("counts")
     done = command("infer", "mixture", "counts", *SHORT, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["records"] == 300
@@ -236,8 +238,8 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     group = np.random.default_rng(1).integers(2, size=150)
     people = pd.DataFrame({"town": np.array(["u", "v"])[group], "sex": np.array(["f", "m"])[group]})
-    lists = {"town": ["u", "v"], "sex": ["f", "m"]}
-    privurn.privatise(people, channel="randomised-response", categories=lists, epsilon=8).save("noisy")
+    lists = {"town": privurn.Categories(["u", "v"]), "sex": privurn.Categories(["f", "m"])}
+    privurn.privatise(people, privurn.RandomisedResponse(), domain=lists, epsilon=8).save("noisy")
     files = ["--plot", "clusters=k.png", "--plot", "together=t.png", "-o", "draws.nc", "--synthetic", 200, "synthetic.csv"]
     done = command("infer", "mixture", "noisy", *SHORT, "--clusters", *files)
     assert done.returncode == 0, done.stderr
@@ -254,8 +256,8 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     assert [column["categories"] for column in answer["channel"]["columns"]] == [3, 3]
     assert command("infer", "mixture", "noisy", *SHORT, "--kernel", "gaussian").returncode == 2
     wide = pd.DataFrame({name: list("ab") * 5 for name in "abcdefghi"})
-    many = {name: ["a", "b"] for name in wide}
-    privurn.privatise(wide, channel="randomised-response", categories=many, epsilon=8).save("wide")
+    many = {name: privurn.Categories(["a", "b"]) for name in wide}
+    privurn.privatise(wide, privurn.RandomisedResponse(), domain=many, epsilon=8).save("wide")
     refused = command("infer", "mixture", "wide", *SHORT)
     assert refused.returncode == 2
     assert "joint categories" in refused.stderr

@@ -35,8 +35,8 @@ from privurn.releases.statistics import release_statistics
 APP = typer.Typer()
 register(APP)
 QUICK = ["--draws", "300", "--chains", "2", "--warm-up", "300", "--seed", "1"]
-SECRET = Budget(epsilon=1, epsilon_n=0.1)
-WHOLE = Budget(epsilon=1, epsilon_n=0.1, noise="discrete-laplace")
+SECRET = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
+WHOLE = Budget(epsilon=1, epsilon_n=0.1, noise="discrete-laplace", neighbouring="add-remove")
 PUBLIC = Budget(epsilon=1, neighbouring="replace-one")
 COMMAND = """
 import typer
@@ -69,8 +69,8 @@ def folder(tmp_path_factory):
         "public": (np.column_stack([x, y]), RegressionStatistic.calibrated(**columns, budget=PUBLIC), PUBLIC),
         "silent": (
             np.column_stack([x, y]),
-            RegressionStatistic.calibrated(**columns, budget=Budget(epsilon=1)),
-            Budget(epsilon=1),
+            RegressionStatistic.calibrated(**columns, budget=Budget(epsilon=1, neighbouring="add-remove")),
+            Budget(epsilon=1, neighbouring="add-remove"),
         ),
         "table": (np.column_stack([smoker, ill]).astype(int), TableStatistic.calibrated(domain=both, budget=WHOLE), WHOLE),
         "bernoulli": (ill.astype(int)[:, None], BernoulliStatistic.calibrated(**one, budget=WHOLE), WHOLE),
@@ -243,7 +243,7 @@ def test_nothing_published_about_n_needs_a_prior(run):
 
 
 def test_a_negative_noisy_n_is_legitimate(run, folder):
-    budget = Budget(epsilon=1, epsilon_n=0.01, noise="discrete-laplace")
+    budget = Budget(epsilon=1, epsilon_n=0.01, noise="discrete-laplace", neighbouring="add-remove")
     made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
     for seed in range(100):
         released = release_statistics(np.ones((20, 1), int), mechanism=made, budget=budget, entropy=SeededEntropy(seed))

@@ -78,7 +78,7 @@ def test_a_changed_file_does_not_verify(command, pay):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--column", "pay", "--epsilon", 1], 2, "bounds are missing"),
+        (["--column", "pay", "--epsilon", 1], 2, "--bounds LO:HI, or --categories LIST"),
         (["--column", "pay", "--epsilon", 1, "--bounds", "0-10"], 2, "Give LO:HI"),
         (["--column", "pay", "--epsilon", 1, "--bounds", "10:0"], 2, "the lower one first"),
         (["--column", "pay", "--epsilon", -1, "--bounds", "0:10"], 2, "epsilon must be positive"),
@@ -87,6 +87,13 @@ def test_a_changed_file_does_not_verify(command, pay):
         (["--column", "town", "--epsilon", 1, "--bounds", "0:10"], 2, "holds text"),
         (["--column", "pay", "--epsilon", 1, "--bounds", "0:10", "--channel", "magic"], 2, "not known"),
         (["--column", "pay", "--epsilon", 1, "--bounds", "0:10", "--format", "xlsx"], 2, "format 'xlsx'"),
+        (
+            ["--column", "pay", "--epsilon", 1, "--bounds", "0:10", "--levels", 2],
+            2,
+            "has no --levels: that is for haar-wavelet",
+        ),
+        (["--column", "pay", "--epsilon", 1, "--bounds", "0:10", "--channel", "haar-wavelet"], 2, "needs --levels"),
+        (["--column", "town", "--epsilon", 1, "--categories", "a,b", "--nulls", "lower"], 2, "error or cell"),
         (
             ["--column", "pay", "--epsilon", 5, "--delta", 0.1, "--bounds", "0:1", *CLASSICAL],
             3,

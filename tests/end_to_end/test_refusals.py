@@ -6,11 +6,13 @@ import shlex
 import numpy as np
 import pytest
 
-from privurn.cli.main import app
+from privurn.cli.main import app, spoken
 from privurn.errors import CalibrationError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import rounded_up
+from privurn.mechanisms.choice import choose
+from privurn.mechanisms.perturbed_histogram import NoisyCounts
+from privurn.mechanisms.recipe import Public
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import Request, choose_mechanism
 
 TOWNS = ("Aa", "Bb", "Cc", "Dd")
 PAIR = "--epsilon 1 --delta 1e-6"
@@ -34,8 +36,8 @@ def attempt(table, out, words):
 
 
 def alternatives(error):
-    """The lines that the error prints."""
-    return [line.removeprefix("    - ") for line in str(error).splitlines() if line.startswith("    - ")]
+    """The lines that the command prints."""
+    return [line.removeprefix("    - ") for line in spoken(error).splitlines() if line.startswith("    - ")]
 
 
 def typed(words, alternative):
@@ -111,6 +113,7 @@ def test_each_alternative_works_when_typed(line, table, tmp_path):
         attempt(table, tmp_path / "refused", words)
     found = alternatives(refused.value)
     assert len(found) == 3, str(refused.value)
+    assert "--" not in str(refused.value)
     for i, alternative in enumerate(found):
         command = typed(words, alternative.replace("LIST", ",".join(TOWNS)))
         attempt(table, tmp_path / f"out{i}", command)
@@ -122,24 +125,23 @@ def test_records_and_weights_offered_are_the_nearest(table, tmp_path):
     words = shlex.split(f"{PAY} {PAIR} --alpha 2")
     with pytest.raises(CalibrationError) as refused:
         attempt(table, tmp_path / "refused", words)
-    fewer, prior, _ = refused.value.alternatives
-    records, alpha = int(fewer.rpartition(" ")[2]), float(prior.rpartition(" ")[2])
+    fewer, prior, _ = (each.changes.get("mechanism") for each in refused.value.alternatives)
+    records, alpha = fewer.records, prior.alpha
     for more in (["--records", str(records + 1)], ["--alpha", str(0.999 * alpha)]):
         with pytest.raises(CalibrationError):
             attempt(table, tmp_path / "refused", words + more)
 
 
 def test_too_many_cells_for_noise():
-    guarantee = Guarantee(epsilon=1.0, delta=1e-6)
+    public = Public(n=1000, cells=6_000_000, guarantee=Guarantee(epsilon=1.0, delta=1e-6))
     with pytest.raises(ModelError) as refused:
-        choose_mechanism(n=1000, cells=6_000_000, request=Request(guarantee=guarantee, mechanism="perturbed-histogram"))
-    names = [re.search(r"--mechanism (\S+)", each)[1] for each in alternatives(refused.value)]
-    assert len(names) == 3
-    for name in names:
-        assert choose_mechanism(n=1000, cells=6_000_000, request=Request(guarantee=guarantee, mechanism=name))
+        choose(NoisyCounts(), public)
+    offered = [each.changes["mechanism"] for each in refused.value.alternatives]
+    assert len({type(each) for each in offered}) == 3
+    for recipe in offered:
+        assert choose(recipe, public)
 
 
 @pytest.mark.parametrize("value", [1.0, 1.23456789, 0.1 + 0.2, 1e-7, 3e-290, 99999.9, 123456.0, 599.9999999])
 def test_rounding_ends_on_the_private_side(value):
-    text = rounded_up(value)
-    assert value <= float(text) <= value * 1.0002
+    assert value <= rounded_up(value) <= value * 1.0002

@@ -103,7 +103,7 @@ def pages(tmp_path_factory):
     home = tmp_path_factory.mktemp("pages")
     subprocess.run([sys.executable, ROOT / "examples" / "incomes.py", home / "incomes.csv"], check=True, capture_output=True)
     grid = privurn.Grid(0, 200_000, 1_000)
-    privurn.release(home / "incomes.csv", domain=grid, column="income", epsilon=1, delta=1e-6).save(home / "incomes")
+    privurn.release(home / "incomes.csv", domain={"income": grid}, epsilon=1, delta=1e-6).save(home / "incomes")
     rng = np.random.default_rng(5)
     towns = ["Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", "Å", "東京", "a town with a name of many words"]
     people = {"an_age_in_completed_years": rng.integers(0, 100, 9000), "town": rng.choice(towns, 9000)}

@@ -52,7 +52,7 @@ def command(people, monkeypatch):
 
 
 REGRESSION = ["--model", "regression", "--y", "pay", "--x", "age", "--bounds", "pay=0:200000", "--bounds", "age=0:120"]
-SPENT = ["--epsilon", 1, "--epsilon-n", 0.1]
+SPENT = ["--epsilon", 1, "--epsilon-n", 0.1, "--neighbouring", "add-remove"]
 
 MODELS = {
     "regression": ["people.csv", *REGRESSION],
@@ -93,7 +93,7 @@ def test_from_file_to_verdict(privurn_command, people):
 
 def test_json_ledger_and_replace_one(privurn_command, people):
     privurn_command("ledger", "init", "people.csv.ledger", "--epsilon", 1.5, cwd=people)
-    words = ["statistics", "people.csv", *REGRESSION, "--epsilon", 1, "--neighbouring", "replace-one"]
+    words = ["statistics", "people.csv", *REGRESSION, "--epsilon", 1]
     done = privurn_command(*words, "-o", "stats.json", "--json", cwd=people)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

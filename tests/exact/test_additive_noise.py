@@ -52,7 +52,7 @@ def forbidden(*_, **__):
 @pytest.fixture
 def door(monkeypatch):
     """Every call of the one function, as (noise, scale, numbers); all other sources of noise are shut."""
-    privatise(DATA, epsilon=1, bounds=(0, 2))  # Numba and Arrow look at NumPy's generators when they are loaded
+    privatise(DATA, domain=privurn.Bounds(0, 2), epsilon=1)  # Numba and Arrow look at NumPy's generators when they are loaded
     calls = []
 
     def measurement(noise, scale):
@@ -79,9 +79,9 @@ class Told:
     calls: list[tuple[str, float, int]]
 
 
-def local(name, **extra):
+def local(asked, **extra):
     def run():
-        out = privatise(DATA, channel=name, epsilon=1, bounds=(0, 2), order="kept", **extra)
+        out = privatise(DATA, asked, domain=privurn.Bounds(0, 2), epsilon=1, order="kept", **extra)
         channel, published = channel_of(out.certificate), np.asarray(out.data, float)
         exact = channel.lattice(DATA)
         if isinstance(channel, HaarWaveletChannel):
@@ -90,7 +90,7 @@ def local(name, **extra):
         steps = (published.ravel() - channel.bounds[0]) / channel.step
         return Told(steps, exact, [(channel.noise, channel.lattice_scale, exact.size)])
 
-    return pytest.param(run, id=name)
+    return pytest.param(run, id=asked.alias)
 
 
 def summed(statistic, noise, data=DATA):
@@ -104,9 +104,9 @@ def summed(statistic, noise, data=DATA):
 
 def counts(noise, steps):
     def run():
-        table = {"domain": privurn.Grid(0, 2, 1), "mechanism": "perturbed-histogram", "publish": "counts"}
+        asked = privurn.NoisyCounts(publish="counts", noise=noise)
         delta = 1e-6 if noise == "discrete-gaussian" else 0.0
-        out = privurn.release(DATA, noise=noise, epsilon=1, delta=delta, **table)
+        out = privurn.release(DATA, asked, domain=privurn.Grid(0, 2, 1), epsilon=1, delta=delta)
         scale = out.certificate["mechanism"]["parameters"]["scale"]
         exact = np.bincount(DATA.astype(int)) * steps
         kind = "gaussian" if noise == "discrete-gaussian" else "laplace"
@@ -119,7 +119,7 @@ def statistic(made, noise, **own):
     gaussian = noise == "discrete-gaussian"
 
     def run():
-        budget = Budget(epsilon=1, epsilon_n=0.5, noise=noise, delta=1e-6 if gaussian else 0.0)
+        budget = Budget(epsilon=1, epsilon_n=0.5, noise=noise, delta=1e-6 if gaussian else 0.0, neighbouring="add-remove")
         mechanism = made.calibrated(budget=budget, **own)
         public = release_statistics(PAIRS, mechanism=mechanism, budget=budget).statistics
         with opened(PAIRS) as source:
@@ -139,11 +139,11 @@ def both(made, **own):
 
 FLAGS = {"column_0": Categories([0, 1, 2]), "column_1": Categories([0, 1, 2])}
 CASES = [
-    local("laplace"),
-    local("gaussian", delta=1e-5),
-    local("haar-wavelet", levels=1),
-    local("discrete-laplace"),
-    local("discrete-gaussian", delta=1e-5),
+    local(privurn.Laplace()),
+    local(privurn.Gaussian(), delta=1e-5),
+    local(privurn.HaarWavelet(levels=1)),
+    local(privurn.DiscreteLaplace()),
+    local(privurn.DiscreteGaussian(), delta=1e-5),
     *(summed(HistogramStatistic(bounds=(0, 2), bins=3), noise) for noise in ("laplace", "gaussian")),
     *(summed(MomentsStatistic(bounds=(0, 2), degree=2), noise) for noise in ("laplace", "gaussian")),
     *(summed(MarginalsStatistic(sizes=(3, 3), marginals=((0,), (0, 1))), noise, PAIRS) for noise in ("laplace", "gaussian")),
@@ -182,7 +182,7 @@ def test_every_kind_of_additive_noise_is_among_the_cases():
 
 
 def test_channels_without_additive_noise_do_not_use_the_door(door):
-    assert len(privatise(DATA, channel="randomised-response", categories=[0, 1, 2], epsilon=1).data) == 40
+    assert len(privatise(DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1, 2]), epsilon=1).data) == 40
     smooth = SmoothedHistogramChannel(bounds=(0, 2), bins=3, n=40, draws=9, weight=Fraction(1, 5))
     assert len(smooth.privatise(DATA, entropy=SystemEntropy())) == 9
     assert door == []
@@ -286,32 +286,32 @@ def test_the_law_of_a_statistic_is_the_law_of_its_integers(kind, scale):
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e308), (-8e307, 8e307), (-1e308, -1e307), (0, 1.1e280)])
-@pytest.mark.parametrize("channel", ["laplace", "gaussian", "haar-wavelet"])
+@pytest.mark.parametrize("channel", [privurn.Laplace(), privurn.Gaussian(), privurn.HaarWavelet(levels=1)])
 def test_bounds_that_noise_would_take_out_of_the_floats_are_refused(channel, bounds):
-    extra = {"gaussian": {"delta": 1e-6}, "haar-wavelet": {"levels": 1}}.get(channel, {})
+    extra = {} if channel.pure else {"delta": 1e-6}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(DomainError, match=r"between -1e\+280 and 1e\+280") as refused:
-            privatise(DATA, channel=channel, epsilon=1, bounds=bounds, **extra)
+            privatise(DATA, channel, domain=privurn.Bounds(*bounds), epsilon=1, **extra)
     assert "public number" in str(refused.value)
 
 
-@pytest.mark.parametrize("channel", ["laplace", "gaussian"])
+@pytest.mark.parametrize("channel", [privurn.Laplace(), privurn.Gaussian()])
 def test_the_largest_bounds_work_silently(channel):
     data = np.array([-1e308, 0.0, 1e308, np.inf, np.nan])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for epsilon in (1e-6, 1.0):
-            extra = {"delta": 1e-6} if channel == "gaussian" else {}
-            out = privatise(data, channel=channel, epsilon=epsilon, bounds=(-1e280, 1e280), **extra)
+            extra = {} if channel.pure else {"delta": 1e-6}
+            out = privatise(data, channel, domain=privurn.Bounds(-1e280, 1e280), epsilon=epsilon, **extra)
             assert np.all(np.isfinite(np.asarray(out.data, float)))
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e308), (-8e307, 8e307), (-1e300, 1e300)])
 def test_statistics_with_large_bounds_are_refused_or_silent(bounds):
-    budget = Budget(epsilon=1, epsilon_n=0.5)
+    budget = Budget(epsilon=1, epsilon_n=0.5, neighbouring="add-remove")
     data = np.array([[-1e308, 1.0], [1e308, 0.0], [np.inf, np.nan]])
-    own = {"response": "column_1", "covariates": ["column_0"], "bounds": bounds}
+    own = {"bounds": bounds, "response": "column_1", "covariates": ["column_0"]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if bounds[1] > 1e300:

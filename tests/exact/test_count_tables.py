@@ -213,6 +213,6 @@ def test_what_does_not_fit_is_refused():
         sampler(cells=2, prior=[1.0, 0.0])
     with pytest.raises(ModelError, match="one positive number for each cell"):
         sampler(cells=2, prior=[1.0])
-    normal = NormalStatistic.calibrated(response="y", bounds=(0, 1), budget=Budget(epsilon=1))
+    normal = NormalStatistic.calibrated(response="y", bounds=(0, 1), budget=Budget(epsilon=1, neighbouring="add-remove"))
     with pytest.raises(ModelError, match="'normal', not a table"):
         infer_table(NoisyStatistics(mechanism=normal, values=np.zeros(2)))

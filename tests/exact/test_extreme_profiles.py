@@ -305,14 +305,14 @@ def test_an_odd_number_of_steps_that_is_no_float(steps):
 def test_a_tiny_share_for_n_is_refused_in_words(epsilon_n):
     """There is no lattice for so much noise; a share whose square is lost in the sum must not be divided by."""
     for noise, delta in (("discrete-gaussian", 1e-6), ("laplace", 0.0)):
-        budget = Budget(epsilon=1.0, delta=delta, epsilon_n=epsilon_n, noise=noise)
+        budget = Budget(epsilon=1.0, delta=delta, epsilon_n=epsilon_n, noise=noise, neighbouring="add-remove")
         with pytest.raises(ModelError, match="too large"):
             BernoulliStatistic.calibrated(budget=budget, column="x")
 
 
 def test_a_small_share_for_n_gets_the_noise_it_pays_for():
     made = BernoulliStatistic.calibrated(
-        budget=Budget(epsilon=1.0, delta=1e-6, epsilon_n=1e-9, noise="discrete-gaussian"), column="x"
+        budget=Budget(epsilon=1.0, delta=1e-6, epsilon_n=1e-9, noise="discrete-gaussian", neighbouring="add-remove"), column="x"
     )
     assert made.size_noise.scale == pytest.approx(1e9 * made.noise.scale, rel=1e-6)
     assert made.profile.delta(1.0 + 1e-9) <= 1e-6

@@ -43,11 +43,12 @@ from privurn.inference.sums import (
     TableStatistic,
 )
 from privurn.inference.sums.fit import fit
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import MECHANISMS, STATISTICS, channels
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -149,9 +150,15 @@ def test_a_secret_n_of_eight_records_in_three_cells():
 # ---- statistics ------------------------------------------------------------------------------------------------------------
 
 BOUNDS = {"bounds": (-1, 1)}
-MUCH = {"secret": Budget(epsilon=5, epsilon_n=2), "public": Budget(epsilon=5, neighbouring="replace-one")}
-LITTLE = {"secret": Budget(epsilon=20, epsilon_n=2), "public": Budget(epsilon=20, neighbouring="replace-one")}
-WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace")}
+MUCH = {
+    "secret": Budget(epsilon=5, epsilon_n=2, neighbouring="add-remove"),
+    "public": Budget(epsilon=5, neighbouring="replace-one"),
+}
+LITTLE = {
+    "secret": Budget(epsilon=20, epsilon_n=2, neighbouring="add-remove"),
+    "public": Budget(epsilon=20, neighbouring="replace-one"),
+}
+WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")}
 WHOLE["public"] = Budget(epsilon=1, neighbouring="replace-one", noise="discrete-laplace")
 MAKERS = {
     "bernoulli": (lambda budget: BernoulliStatistic.calibrated(column="y", budget=budget), WHOLE, [4.0], 6),
@@ -262,7 +269,9 @@ def test_sums_against_enumeration(model, size, at):
 
 def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
     """Jumps whose size follows n shift its mean by that much, which the usual length does not show."""
-    mechanism = BernoulliStatistic.calibrated(column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace"))
+    mechanism = BernoulliStatistic.calibrated(
+        column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace", neighbouring="add-remove")
+    )
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([7.0]), noisy_n=12.0)
     assert (mechanism.noise.scale, mechanism.size_noise.scale) == (pytest.approx(2.0, rel=1e-5), pytest.approx(5.0, rel=1e-5))
     sizes, ones = np.mgrid[1:200, 0:200]
@@ -345,7 +354,13 @@ def test_the_command_on_a_release_gives_what_python_gives(size, tmp_path):
     """All defaults but the seed."""
     pay = np.random.default_rng(2).gamma(4.0, 1.0, 60).clip(0, 10)
     neighbouring = "replace-one" if size == "public" else "add-remove"
-    options = {"epsilon": 2, "delta": 1e-4, "neighbouring": neighbouring, "n_records": 20, "entropy": SeededEntropy(3)}
+    options = {
+        "epsilon": 2,
+        "delta": 1e-4,
+        "neighbouring": neighbouring,
+        "mechanism": privurn.Urn(records=20),
+        "entropy": SeededEntropy(3),
+    }
     privurn.release(pay, domain=privurn.Grid(0, 10, 2), **options).save(tmp_path / "out")
     told = CliRunner().invoke(infer_app, ["release", str(tmp_path / "out"), "--seed", "5", "--json"])
     assert told.exit_code == 0, told.output

@@ -233,7 +233,9 @@ def test_a_release_of_unique_labels_stays_within_delta():
     assert low.delta(4.0) == pytest.approx(math.exp(-6) / (1 + math.exp(-2)))
     assert low.delta(4.0) > 0.002
     labels = [f"person {i}" for i in range(40_000)]
-    out = privurn.release(pl.DataFrame({"name": labels}), domain=privurn.OpenLabels(), epsilon=8, delta=0.0012, n_records=100)
+    out = privurn.release(
+        pl.DataFrame({"name": labels}), privurn.Discover(records=100), domain=privurn.OpenLabels(), epsilon=8, delta=0.0012
+    )
     stated = json.loads(json.dumps(out.certificate["mechanism"]["parameters"]))
     assert stated["discovery"] == {"scale": 0.5, "threshold": 5, "distances": [2, 2, 1]}
     made = rebuild("label-discovery", stated)
@@ -248,7 +250,7 @@ def test_several_contributions_are_paid_exactly_and_below_group_privacy():
     wanted = Guarantee(epsilon=2.0, delta=1e-4, contributions=3)
     frame = pl.DataFrame({"town": ["a"] * 3000 + ["b"] * 2000 + ["c"]})
     out = privurn.release(
-        frame, domain=privurn.OpenLabels(), epsilon=2.0, delta=1e-4, contributions=3, n_records=50, discovery_share=0.4
+        frame, privurn.Discover(records=50, share=0.4), domain=privurn.OpenLabels(), epsilon=2.0, delta=1e-4, contributions=3
     )
     mechanism = rebuild("label-discovery", out.certificate["mechanism"]["parameters"])
     together = mechanism.profile.group(wanted.contributions)

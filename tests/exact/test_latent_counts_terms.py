@@ -9,9 +9,10 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
 from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.entropy import SeededEntropy

@@ -161,7 +161,9 @@ def test_budgets_are_kept_and_used(noise, neighbouring):
     promise = budget.guarantee
     assert mechanism.profile.delta(promise.epsilon) <= delta
     assert mechanism.profile.epsilon(delta) > 0.9999 * promise.epsilon
-    tiny = LogisticStatistic.calibrated(response="y", covariates=["a"], bounds=(0, 1), budget=Budget(epsilon=1e-9))
+    tiny = LogisticStatistic.calibrated(
+        response="y", covariates=["a"], bounds=(0, 1), budget=Budget(epsilon=1e-9, neighbouring="add-remove")
+    )
     assert tiny.resolution < mechanism.resolution  # noise that 64 bits hold
 
 
@@ -190,7 +192,7 @@ def test_what_is_released(tmp_path):
 
 
 def test_bad_input():
-    budget = Budget(epsilon=1.0)
+    budget = Budget(epsilon=1.0, neighbouring="add-remove")
     with pytest.raises(ModelError, match="has covariates"):
         LogisticStatistic.calibrated(response="y", covariates=[], bounds=(0, 1), budget=budget)
     with pytest.raises(DomainError, match="named twice"):

@@ -18,10 +18,11 @@ from privurn.audits import mechanism_sampler
 from privurn.counts import CountTable
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms import long_slots
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import LONGEST_DENOMINATOR, DirichletMultinomial
 from privurn.mechanisms.histogram_sampling import sample_cells
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.slots import guided
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy

@@ -115,7 +115,9 @@ def test_logarithms_move_no_more_than_stated(parts, floor, neighbouring):
 
 
 def test_logarithms_are_right():
-    mechanism = DirichletStatistic.calibrated(parts=("a", "b", "c"), floor=0.001, budget=Budget(epsilon=1))
+    mechanism = DirichletStatistic.calibrated(
+        parts=("a", "b", "c"), floor=0.001, budget=Budget(epsilon=1, neighbouring="add-remove")
+    )
     worst = [0.001, 0.001, 0.998]  # the record that moves the sums most: the cap on a record's sum must leave it alone
     records = np.array([[0.2, 0.3, 0.5], [2.0, 3.0, 5.0], [0.0, 0.0, 7.0], [np.nan, -2.0, 0.0], worst])
     expected = np.log(np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.001, 0.001, 1.0], [1 / 3] * 3, worst]))
@@ -266,7 +268,9 @@ def test_noise_is_a_law(law_, kind):
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.3])
 def test_budgets_are_kept_and_used(epsilon, epsilon_n, noise, contributions):
     delta = 1e-6 if noise == "discrete-gaussian" else 0.0
-    budget = Budget(epsilon=epsilon, epsilon_n=epsilon_n, delta=delta, noise=noise, contributions=contributions)
+    budget = Budget(
+        epsilon=epsilon, epsilon_n=epsilon_n, delta=delta, noise=noise, contributions=contributions, neighbouring="add-remove"
+    )
     mechanism = NormalStatistic.calibrated(response="y", bounds=(0, 9), budget=budget)
     promise = budget.guarantee
     assert mechanism.profile.delta(promise.epsilon) <= delta

@@ -50,12 +50,7 @@ def test_neighbours_cannot_be_told_apart_by_scores_that_are_no_numbers(tmp_path)
         data = np.array([10.0] * 50 + [90.0] * 50 + [last])
         with pytest.raises(PrivurnError):
             privurn.release(
-                data,
-                domain=Grid(0, 100, 1),
-                epsilon=1,
-                mechanism="pseudo-posterior",
-                model=model_from_json(NARROW),
-                ledger=ledger,
+                data, privurn.Pseudo(model=model_from_json(NARROW)), domain=Grid(0, 100, 1), epsilon=1, ledger=ledger
             )
     assert ledger.entries() == []
 

@@ -12,9 +12,10 @@ from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
 from privurn.errors import ModelError
 from privurn.inference.counts.composition import Composition, composition, debiased
 from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.privacy.profile import Guarantee
 

@@ -15,9 +15,10 @@ from planted_leaks import OrderedUrn, ReusedSeed, SecretSizeUrn, halved
 from privurn.audits import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
 from privurn.audits.plug_in_multinomial import PlugInMultinomial
 from privurn.counts import CountTable
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Drawn
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.privacy.audit.attack import Pair, audit
 from privurn.privacy.audit.bets import PairCounts, log_wealth, pair_stakes
 from privurn.privacy.audit.events import best_events
@@ -295,7 +296,8 @@ def test_a_certificate_is_audited_against_what_it_promises(tmp_path, open_labels
 
     data = np.random.default_rng(3).choice(["a", "b", "c"], 30)
     domain = privurn.OpenLabels() if open_labels else privurn.Categories(["a", "b", "c"])
-    privurn.release(data, domain=domain, epsilon=1.0, delta=1e-3, n_records=10).save(tmp_path / "out")
+    asked = privurn.Discover(records=10) if open_labels else privurn.Urn(records=10)
+    privurn.release(data, asked, domain=domain, epsilon=1.0, delta=1e-3).save(tmp_path / "out")
     samples = 100 if open_labels else 2_000  # OpenDP's noise has no seed: a wrong conviction has probability 1e-9
     result = audit_certificate(tmp_path / "out", samples=samples, seed=1, failure_probability=1e-9)
     assert (result.epsilon, result.delta, result.convicted) == (1.0, 1e-3, False)

@@ -28,6 +28,7 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery, di
 from privurn.mechanisms.local.gaussian import GaussianChannel
 from privurn.mechanisms.local.laplace import LaplaceChannel
 from privurn.mechanisms.local.local_release import LocalRelease
+from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic
@@ -40,7 +41,6 @@ from privurn.privacy.audit.neighbours import neighbouring_tables
 from privurn.privacy.audit.raw_records import raw_pairs, read_counts
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import plan_records, urn_of
 from privurn.releases.statistics import release_statistics
 
 QUIET = 1e-9
@@ -49,7 +49,7 @@ NOTHING = {"progress": lambda done, wanted: None}
 
 def discovered(discovery):
     share = Guarantee(epsilon=4.0, delta=0.0006)
-    urn = urn_of(plan_records(n=60, cells=4, guarantee=share, n_records=20))
+    urn = privurn.Urn(records=20).calibrate(Public(n=60, cells=4, guarantee=share))
     return DiscoveredUrn(n=60, records=20, discovery=discovery, urn=urn, urn_guarantee=share)
 
 
@@ -252,21 +252,20 @@ def test_reading_makes_neighbours_of_neighbours_whatever_a_record_holds():
             assert (only.first.n, only.second.n) == (12, 10 if add_remove else 12)
 
 
-@pytest.mark.parametrize("channel", ["laplace", "randomised-response", "haar-wavelet"])
+@pytest.mark.parametrize("channel", [privurn.Laplace(), privurn.RandomisedResponse(), privurn.HaarWavelet(levels=1)])
 def test_privatised_records_are_audited_by_their_certificate(channel, tmp_path):
     rng = np.random.default_rng(1)
-    if channel == "randomised-response":
-        made = privurn.privatise(rng.choice(["a", "b"], 30), epsilon=1, channel=channel, categories=["a", "b"])
+    if isinstance(channel, privurn.RandomisedResponse):
+        made = privurn.privatise(rng.choice(["a", "b"], 30), channel, domain=privurn.Categories(["a", "b"]), epsilon=1)
     else:
-        levels = {"levels": 1} if channel == "haar-wavelet" else {}
-        made = privurn.privatise(rng.normal(50, 9, 30), epsilon=1, channel=channel, bounds=(0, 100), **levels)
+        made = privurn.privatise(rng.normal(50, 9, 30), channel, domain=privurn.Bounds(0, 100), epsilon=1)
     made.save(tmp_path / "out")
     result = audit_certificate(tmp_path / "out", samples=400, failure_probability=QUIET)
     assert (result.epsilon, result.delta, result.convicted) == (1.0, 0.0, False)
     assert any("raw records" in pair for pair in result.pairs)
 
 
-BUDGET = Budget(epsilon=1.0)
+BUDGET = Budget(epsilon=1.0, neighbouring="add-remove")
 STATISTICS = {
     "normal": NormalStatistic.calibrated(response="x", bounds=(0, 10), budget=BUDGET),
     "poisson": PoissonStatistic.calibrated(column="x", upper=5, budget=BUDGET),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import privurn
 from privurn.mechanisms.local import (
     DiscreteGaussianChannel,
     DiscreteLaplaceChannel,
@@ -166,11 +167,11 @@ def test_shuffled_records_come_in_random_order():
 # ---- whose random numbers --------------------------------------------------------------------------------------------
 
 RELEASES = [
-    {"channel": "laplace", "bounds": (0, 1)},
-    {"channel": "gaussian", "bounds": (0, 1), "delta": 1e-5},
-    {"channel": "haar-wavelet", "bounds": (0, 1), "levels": 1},
-    {"channel": "discrete-laplace", "bounds": (0, 1)},
-    {"channel": "discrete-gaussian", "bounds": (0, 1), "delta": 1e-5},
+    {"channel": privurn.Laplace(), "domain": privurn.Bounds(0, 1)},
+    {"channel": privurn.Gaussian(), "domain": privurn.Bounds(0, 1), "delta": 1e-5},
+    {"channel": privurn.HaarWavelet(levels=1), "domain": privurn.Bounds(0, 1)},
+    {"channel": privurn.DiscreteLaplace(), "domain": privurn.Bounds(0, 1)},
+    {"channel": privurn.DiscreteGaussian(), "domain": privurn.Bounds(0, 1), "delta": 1e-5},
 ]
 DATA = np.random.default_rng(2).integers(0, 2, 50).astype(float)
 
@@ -179,7 +180,7 @@ def forbidden(*_, **__):
     raise AssertionError("a generator that must not be used on the release path")
 
 
-@pytest.mark.parametrize("extra", RELEASES, ids=lambda extra: extra["channel"])
+@pytest.mark.parametrize("extra", RELEASES, ids=lambda extra: extra["channel"].alias)
 def test_the_noise_of_a_release_is_opendps(extra, monkeypatch):
     import opendp.mod
 
@@ -191,7 +192,9 @@ def test_the_noise_of_a_release_is_opendps(extra, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "extra", [*RELEASES, {"channel": "randomised-response", "categories": [0, 1]}], ids=lambda extra: extra["channel"]
+    "extra",
+    [*RELEASES, {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories([0, 1])}],
+    ids=lambda extra: extra["channel"].alias,
 )
 def test_no_release_asks_numpy_for_randomness(extra, monkeypatch):
     names = ("default_rng", "Generator", "PCG64", "RandomState", "SeedSequence", "normal", "laplace", "random", "geometric")
@@ -211,18 +214,20 @@ def test_a_noise_taken_from_numpy_would_be_seen(monkeypatch):
 
     monkeypatch.setattr(lattice_module, "noisy_integers", numpys)
     monkeypatch.setattr(opendp.mod.Measurement, "__call__", forbidden)
-    assert len(privatise(DATA, epsilon=1, bounds=(0, 1)).data) == 50
+    assert len(privatise(DATA, domain=privurn.Bounds(0, 1), epsilon=1).data) == 50
     monkeypatch.setattr(np.random, "default_rng", forbidden)
     with pytest.raises(AssertionError):
-        privatise(DATA, epsilon=1, bounds=(0, 1))
+        privatise(DATA, domain=privurn.Bounds(0, 1), epsilon=1)
 
 
 def test_a_seed_does_not_fix_the_noise_but_marks_the_release():
-    made = [privatise(DATA, epsilon=1, bounds=(0, 1), order="kept", entropy=SeededEntropy(4)) for _ in range(2)]
+    made = [privatise(DATA, domain=privurn.Bounds(0, 1), epsilon=1, order="kept", entropy=SeededEntropy(4)) for _ in range(2)]
     assert not np.array_equal(made[0].data, made[1].data)
     assert all(each.certificate["private"] is False for each in made)
     answers = [
-        privatise(DATA, channel="randomised-response", categories=[0, 1], epsilon=1, entropy=SeededEntropy(4)).data
+        privatise(
+            DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1]), epsilon=1, entropy=SeededEntropy(4)
+        ).data
         for _ in range(2)
     ]
     assert np.array_equal(*answers)  # exact integers do follow it

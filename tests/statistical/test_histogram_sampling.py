@@ -114,10 +114,10 @@ def test_posterior_samples_scatter_as_the_dirichlet_posterior():
 # ---- whose random numbers --------------------------------------------------------------------------------------------
 
 RELEASES = [
-    {"mechanism": "perturbed-histogram", "noise": "laplace"},
-    {"mechanism": "perturbed-histogram", "noise": "discrete-laplace"},
-    {"mechanism": "perturbed-histogram", "noise": "discrete-gaussian"},
-    {"mechanism": "perturbed-histogram", "noise": "discrete-laplace", "publish": "counts"},
+    {"mechanism": privurn.NoisyCounts(noise="laplace")},
+    {"mechanism": privurn.NoisyCounts(noise="discrete-laplace")},
+    {"mechanism": privurn.NoisyCounts(noise="discrete-gaussian")},
+    {"mechanism": privurn.NoisyCounts(noise="discrete-laplace", publish="counts")},
 ]
 
 
@@ -142,8 +142,8 @@ def test_the_noise_of_a_release_is_opendps(extra, monkeypatch):
 
 @pytest.mark.parametrize(
     "extra",
-    [*RELEASES, {"mechanism": "smoothed-histogram"}, {"mechanism": "posterior-sample"}],
-    ids=lambda e: " ".join(e.values()),
+    [*RELEASES, {"mechanism": privurn.Smoothed()}, {"mechanism": privurn.PosteriorDraws()}],
+    ids=lambda e: repr(e["mechanism"]),
 )
 def test_no_release_asks_numpy_for_randomness(extra, monkeypatch):
     names = ("default_rng", "Generator", "PCG64", "RandomState", "SeedSequence", "normal", "laplace", "random", "geometric")
@@ -174,7 +174,7 @@ def test_a_noise_taken_from_numpy_would_be_seen(monkeypatch):
 
 def test_a_seed_does_not_fix_the_noise():
     """OpenDP's noise comes from the operating system whatever the seed; the certificate says seeded all the same."""
-    arguments = {"mechanism": "perturbed-histogram", "publish": "counts", "entropy": SeededEntropy(5)}
+    arguments = {"mechanism": privurn.NoisyCounts(publish="counts"), "entropy": SeededEntropy(5)}
     big = [privurn.release(DATA, domain=privurn.Grid(0, 5, 1), epsilon=1e-4, **arguments) for _ in range(2)]
     assert not np.array_equal(big[0].data, big[1].data)
     assert big[0].certificate["private"] is False
@@ -185,8 +185,9 @@ def test_a_seed_does_not_fix_the_noise():
 
 def test_numbers_within_a_bin_are_uniform():
     values = np.concatenate([np.full(3000, 1.0), np.full(500, 50.0)])
-    arguments = {"domain": privurn.Bins([0, 10, 100]), "mechanism": "perturbed-histogram", "epsilon": 5, "n_records": 40_000}
-    spread = np.sort(privurn.release(values, within="uniform", **arguments).data)
+    arguments = {"domain": privurn.Bins([0, 10, 100]), "mechanism": privurn.NoisyCounts(records=40_000), "epsilon": 5}
+    uniform = privurn.Bins([0, 10, 100], within="uniform")
+    spread = np.sort(privurn.release(values, **{**arguments, "domain": uniform}).data)
     assert spread.min() > 0.0
     assert spread.max() < 100.0
     low, high = spread[spread < 10], spread[spread >= 10]

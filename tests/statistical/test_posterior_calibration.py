@@ -16,9 +16,10 @@ from privurn.domain import Grid, JointDomain
 from privurn.inference.counts import Observed, posterior
 from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.plans import reduce
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 

@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import betabinom, chi2
 
 from privurn.counts import CountTable
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 
 FALSE_ALARM = 1e-6

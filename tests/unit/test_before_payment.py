@@ -12,11 +12,12 @@ import pytest
 
 import privurn
 from privurn.errors import DomainError, FormatError, LedgerError, ModelError, PrivurnError
+from privurn.mechanisms.choice import choose
+from privurn.mechanisms.recipe import MOST_RECORDS, Public
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import MOST_RECORDS, Request, choose_mechanism
 from privurn.releases.statistics import release_statistics
 from privurn.tables import count_cells, open_table
 from privurn.tables.csv_lines import BLOCK, LONGEST_LINE
@@ -35,7 +36,7 @@ def test_a_line_too_long_is_refused_wherever_it_stands(tmp_path, size, quote, en
         path.write_text(text)
         ledger = privurn.Ledger.create(tmp_path / f"{name}.csv.ledger", epsilon=1)
         with pytest.raises(FormatError, match="a line is longer than"):
-            privurn.release(str(path), domain=GRID, column="x", mechanism="perturbed-histogram", publish="counts", epsilon=1)
+            privurn.release(str(path), privurn.NoisyCounts(publish="counts"), domain={"x": GRID}, epsilon=1)
         assert ledger.entries() == []
 
 
@@ -66,12 +67,12 @@ def test_categories_that_no_certificate_can_state_are_refused(values):
 
 
 @pytest.mark.parametrize("outside", ["other", "null"])
-@pytest.mark.parametrize("mechanism", ["auto", "smoothed-histogram", "perturbed-histogram", "exponential"])
+@pytest.mark.parametrize("mechanism", [privurn.Urn, privurn.Smoothed, privurn.NoisyCounts, privurn.Exponential])
 def test_whole_numbers_of_64_bits_are_released_and_verified(tmp_path, mechanism, outside):
     table = pa.table({"x": pa.array([2**64 - 1, 5, 5, 7] * 10, pa.uint64())})
-    delta = 1e-3 if mechanism in ("auto", "smoothed-histogram") else 0.0
+    delta = 1e-3 if mechanism in (privurn.Urn, privurn.Smoothed) else 0.0
     domain = privurn.Categories([2**64 - 1, 5], outside=outside)
-    made = privurn.release(table, domain=domain, epsilon=2, delta=delta, mechanism=mechanism, n_records=20)
+    made = privurn.release(table, mechanism(records=20), domain=domain, epsilon=2, delta=delta)
     made.save(tmp_path / "out")
     assert privurn.verify(tmp_path / "out") == privurn.Verification(True, ())
 
@@ -80,12 +81,7 @@ def test_names_that_are_no_text_are_refused_before_payment(tmp_path):
     ledger = privurn.Ledger.create(tmp_path / "budget", epsilon=1)
     with pytest.raises(PrivurnError):
         privurn.release(
-            np.zeros((9, 1)),
-            domain={"\ud800": GRID},
-            epsilon=1,
-            mechanism="perturbed-histogram",
-            publish="counts",
-            ledger=ledger,
+            np.zeros((9, 1)), privurn.NoisyCounts(publish="counts"), domain={"\ud800": GRID}, epsilon=1, ledger=ledger
         )
     assert ledger.entries() == []
 
@@ -97,13 +93,13 @@ def test_bins_have_midpoints_that_differ():
 
 
 def test_the_limit_of_records_holds_for_chosen_numbers_too():
-    request = Request(guarantee=Guarantee(epsilon=0.5, delta=0.2), mechanism="dirichlet-process", strength=Fraction(10**9))
-    chosen, _ = choose_mechanism(n=60, cells=None, request=request)
+    public = Public(n=60, cells=None, guarantee=Guarantee(epsilon=0.5, delta=0.2))
+    chosen, _ = choose(privurn.OpenUrn(strength=Fraction(10**9)), public)
     assert chosen.records == MOST_RECORDS
 
 
 @pytest.mark.parametrize("epsilon", [1e-320, 1e-310, 9e-101])
-@pytest.mark.parametrize("mechanism", ["auto", "perturbed-histogram", "posterior-sample", "smoothed-histogram"])
+@pytest.mark.parametrize("mechanism", [None, privurn.NoisyCounts(), privurn.PosteriorDraws(), privurn.Smoothed()])
 def test_epsilons_beyond_the_floats_are_refused_in_words(epsilon, mechanism):
     with pytest.raises(ModelError, match="epsilon must be at least"):
         privurn.release(np.arange(5), domain=GRID, epsilon=epsilon, delta=1e-6, mechanism=mechanism)
@@ -111,16 +107,10 @@ def test_epsilons_beyond_the_floats_are_refused_in_words(epsilon, mechanism):
 
 def test_numbers_of_draws_and_weights_are_checked_first():
     with pytest.raises(ModelError, match="draws must be at least 1"):
-        privurn.release(np.arange(5), domain=GRID, epsilon=1, delta=1e-6, mechanism="posterior-sample", draws=-1)
+        privurn.release(np.arange(5), privurn.PosteriorDraws(draws=-1), domain=GRID, epsilon=1, delta=1e-6)
     with pytest.raises(ModelError, match="whole numbers"):
         privurn.release(
-            np.arange(5),
-            domain=GRID,
-            epsilon=1,
-            delta=0.9,
-            mechanism="dirichlet-process",
-            base_weights=[1.9, 2, 3, 1, 1],
-            n_records=1,
+            np.arange(5), privurn.OpenUrn(base_weights=[1.9, 2, 3, 1, 1], records=1), domain=GRID, epsilon=1, delta=0.9
         )
 
 
@@ -137,9 +127,9 @@ def test_a_ledger_that_holds_more_than_its_events_is_refused(tmp_path, more):
 
 @pytest.fixture
 def counts(tmp_path):
-    privurn.release(
-        np.arange(50) % 5, domain=GRID, epsilon=1, mechanism="perturbed-histogram", publish="counts", ledger=False
-    ).save(tmp_path / "out", file_format="parquet")
+    privurn.release(np.arange(50) % 5, privurn.NoisyCounts(publish="counts"), domain=GRID, epsilon=1, ledger=False).save(
+        tmp_path / "out", file_format="parquet"
+    )
     return tmp_path / "out"
 
 
@@ -175,7 +165,9 @@ def test_hidden_metadata_is_convicted(counts):
 
 
 def test_no_delta_and_a_tiny_one_are_different_claims(tmp_path):
-    privurn.privatise(np.arange(9), channel="gaussian", bounds=(0, 8), epsilon=1, delta=1e-6).save(tmp_path / "out")
+    privurn.privatise(np.arange(9), privurn.Gaussian(), domain=privurn.Bounds(0, 8), epsilon=1, delta=1e-6).save(
+        tmp_path / "out"
+    )
     data = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert data["profile"][-1]["delta"] > 0.0
     data["profile"][-1]["delta"] = 0.0
@@ -193,11 +185,6 @@ def test_an_empty_table_has_no_statistics():
 def test_the_largest_budgets_are_accounted_for():
     domain = privurn.Categories([5, 1], outside="null")
     made = privurn.release(
-        np.arange(60) % 5,
-        domain=domain,
-        epsilon=600,
-        delta=0.999999999,
-        mechanism="posterior-sample",
-        neighbouring="add-remove",
+        np.arange(60) % 5, privurn.PosteriorDraws(), domain=domain, epsilon=600, delta=0.999999999, neighbouring="add-remove"
     )
     assert made.certificate["achieved"]["delta"] <= 0.999999999

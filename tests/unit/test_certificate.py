@@ -12,9 +12,9 @@ from privurn.errors import CertificateError
 from privurn.privacy.certificate import Certificate
 
 NAMES = {
-    "dirichlet-multinomial": {},
-    "dirichlet-process": {"delta": 0.01},
-    "pitman-yor": {"delta": 0.01, "discount": 0.5},
+    "dirichlet-multinomial": {"mechanism": privurn.Urn()},
+    "dirichlet-process": {"mechanism": privurn.OpenUrn(), "delta": 0.01},
+    "pitman-yor": {"mechanism": privurn.PitmanYorUrn(discount=0.5), "delta": 0.01},
     "three records": {"contributions": 3},
     "pure": {"delta": 0.0},
 }
@@ -24,8 +24,7 @@ NAMES = {
 def saved(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
     data = np.random.default_rng(0).integers(0, 10, 3000)
-    name = request.param if "-" in request.param else "auto"
-    arguments = {"epsilon": 1.0, "delta": 1e-5, "mechanism": name, **NAMES[request.param]}
+    arguments = {"epsilon": 1.0, "delta": 1e-5, **NAMES[request.param]}
     privurn.release(data, domain=privurn.Grid(0, 9, 1), **arguments).save(folder)
     return folder
 

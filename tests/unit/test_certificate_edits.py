@@ -39,6 +39,7 @@ LABELS = pd.DataFrame({"kind": ["a"] * 500 + ["b"] * 400})
 TOWN = privurn.Categories(["a", "b"])
 AGE = privurn.Grid(0, 2, 1)
 PAY = privurn.Bins([0, 2, 5, 10], outside="other")
+SPREAD = privurn.Bins([0, 2, 5, 10], outside="other", within="uniform")
 
 
 def released(folder, data=PEOPLE, **asked):
@@ -51,7 +52,7 @@ def noised(folder, **asked):
 
 def paid(folder):
     ledger = Ledger.create(folder.parent / "people.ledger", epsilon=5, delta=0.1)
-    released(folder, domain={"town": TOWN}, n_records=4, ledger=ledger)
+    released(folder, domain={"town": TOWN}, mechanism=privurn.Urn(records=4), ledger=ledger)
 
 
 def summed(folder, mechanism, budget):
@@ -60,34 +61,33 @@ def summed(folder, mechanism, budget):
 
 
 SECRET, PUBLIC = (
-    Budget(epsilon=1.0, epsilon_n=0.5),
+    Budget(epsilon=1.0, epsilon_n=0.5, neighbouring="add-remove"),
     Budget(epsilon=1.0, delta=0.01, noise="discrete-gaussian", neighbouring="replace-one"),
 )
 KINDS = {
     "urn": paid,
     "noisy counts": lambda f: released(
-        f, domain={"age": AGE, "town": TOWN}, mechanism="perturbed-histogram", publish="counts", delta=0.0
+        f, domain={"age": AGE, "town": TOWN}, mechanism=privurn.NoisyCounts(publish="counts"), delta=0.0
     ),
-    "noisy records": lambda f: released(f, domain={"age": AGE}, mechanism="perturbed-histogram", delta=0.0),
-    "posterior sample": lambda f: released(f, domain={"age": AGE}, mechanism="posterior-sample"),
-    "smoothed": lambda f: released(f, domain={"pay": PAY}, mechanism="smoothed-histogram", n_records=4, within="uniform"),
-    "midpoints": lambda f: released(f, domain={"pay": PAY}, mechanism="exponential", delta=0.0, n_records=4),
+    "noisy records": lambda f: released(f, domain={"age": AGE}, mechanism=privurn.NoisyCounts(), delta=0.0),
+    "posterior sample": lambda f: released(f, domain={"age": AGE}, mechanism=privurn.PosteriorDraws()),
+    "smoothed": lambda f: released(f, domain={"pay": SPREAD}, mechanism=privurn.Smoothed(records=4)),
+    "midpoints": lambda f: released(f, domain={"pay": PAY}, mechanism=privurn.Exponential(records=4), delta=0.0),
     "model": lambda f: released(
         f,
         domain={"yes": privurn.Grid(0, 1, 1)},
-        mechanism="pseudo-posterior",
-        model=privurn.mechanisms.models.Bernoulli(points=64),
+        mechanism=privurn.Pseudo(model=privurn.mechanisms.models.Bernoulli(points=64)),
         delta=0.0,
     ),
-    "open urn": lambda f: released(
-        f, domain={"town": privurn.OpenLabels()}, mechanism="dirichlet-process", delta=0.9, n_records=9
-    ),
+    "open urn": lambda f: released(f, domain={"town": privurn.OpenLabels()}, mechanism=privurn.OpenUrn(records=9), delta=0.9),
     "discovered": lambda f: released(
-        f, LABELS, domain=privurn.OpenLabels(), column="kind", epsilon=4.0, delta=1e-3, n_records=20
+        f, LABELS, domain={"kind": privurn.OpenLabels()}, epsilon=4.0, delta=1e-3, mechanism=privurn.Discover(records=20)
     ),
-    "laplace": lambda f: noised(f, column="pay", bounds=(0, 10)),
-    "whole numbers": lambda f: noised(f, column="age", bounds=(0, 2), channel="discrete-laplace"),
-    "responses": lambda f: noised(f, column="town", categories=["a", "b", "c"], channel="randomised-response"),
+    "laplace": lambda f: noised(f, domain={"pay": privurn.Bounds(0, 10)}),
+    "whole numbers": lambda f: noised(f, channel=privurn.DiscreteLaplace(), domain={"age": privurn.Bounds(0, 2)}),
+    "responses": lambda f: noised(
+        f, channel=privurn.RandomisedResponse(), domain={"town": privurn.Categories(["a", "b", "c"])}
+    ),
     "sum": lambda f: summed(f, BernoulliStatistic.calibrated(column="yes", budget=SECRET), SECRET),
     "table": lambda f: summed(f, TableStatistic.calibrated(domain={"town": TOWN}, budget=PUBLIC), PUBLIC),
 }

@@ -25,21 +25,21 @@ def released(entropy=None, **extra):
 
 
 WITH_NOISE = {
-    "perturbed histogram": lambda entropy=None: released(entropy, mechanism="perturbed-histogram"),
-    "noisy counts": lambda entropy=None: released(entropy, mechanism="perturbed-histogram", publish="counts"),
-    "laplace": lambda entropy=None: privatise(DATA, epsilon=1, bounds=(0, 2), entropy=entropy),
+    "perturbed histogram": lambda entropy=None: released(entropy, mechanism=privurn.NoisyCounts()),
+    "noisy counts": lambda entropy=None: released(entropy, mechanism=privurn.NoisyCounts(publish="counts")),
+    "laplace": lambda entropy=None: privatise(DATA, domain=privurn.Bounds(0, 2), epsilon=1, entropy=entropy),
     "wavelet": lambda entropy=None: privatise(
-        DATA, channel="haar-wavelet", levels=1, epsilon=1, bounds=(0, 2), entropy=entropy
+        DATA, privurn.HaarWavelet(levels=1), domain=privurn.Bounds(0, 2), epsilon=1, entropy=entropy
     ),
     "discovered labels": lambda entropy=None: privurn.release(
-        LABELS, domain=privurn.OpenLabels(), column="kind", epsilon=4, delta=1e-3, entropy=entropy
+        LABELS, domain={"kind": privurn.OpenLabels()}, epsilon=4, delta=1e-3, entropy=entropy
     ),
 }
 WITHOUT = {
     "urn": released,
-    "smoothed histogram": lambda entropy=None: released(entropy, mechanism="smoothed-histogram"),
+    "smoothed histogram": lambda entropy=None: released(entropy, mechanism=privurn.Smoothed()),
     "randomised response": lambda entropy=None: privatise(
-        DATA, channel="randomised-response", categories=[0, 1, 2], epsilon=1, entropy=entropy
+        DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1, 2]), epsilon=1, entropy=entropy
     ),
 }
 
@@ -81,7 +81,7 @@ def test_an_urn_does_not_claim_opendps_noise(tmp_path):
 
 
 def test_statistics_name_it_too(tmp_path):
-    budget = Budget(epsilon=1)
+    budget = Budget(epsilon=1, neighbouring="add-remove")
     made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
     path = tmp_path / "statistics.json"
     out = release_statistics(np.ones((5, 1)), mechanism=made, budget=budget).save(path)

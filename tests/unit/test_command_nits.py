@@ -13,9 +13,10 @@ from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.models import Normal, model_from_json
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.urn_plan import explain, plan_default
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.profile import Guarantee
-from privurn.releases.plan import explain, options, plan_default
+from privurn.releases.plan import options
 
 PAIR = Guarantee(epsilon=1.0, delta=1e-6)
 

@@ -11,14 +11,16 @@ from scipy.stats import norm
 from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
+from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.models import Beta, Normal
-from privurn.mechanisms.pitman_yor import FiniteBase, FreshLabels, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
+from privurn.mechanisms.pseudo_posterior import Pseudo
 from privurn.privacy.profile import Guarantee
 from privurn.reports.comparison import distances
 from privurn.reports.comparison.candidates import ASYMPTOTIC, NO_CERTIFICATE, candidates
-from privurn.reports.comparison.comparison import coarser_grid, compare, compare_counts
+from privurn.reports.comparison.comparison import Runs, coarser_grid, compare, compare_counts
 from privurn.reports.comparison.parallel import run_tasks
 from privurn.reports.comparison.pictures import density_overlays, error_boxes
 from privurn.reports.comparison.samples import Sample
@@ -74,7 +76,7 @@ def test_what_cannot_be_had_is_refused_with_a_reason():
     found = compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-multinomial", "dirichlet-process"])
     assert {each.name for each in found.results} == {"dirichlet-multinomial", "dirichlet-multinomial, 11 cells"}
     assert [each.name for each in found.refused] == ["dirichlet-process"]
-    assert "a larger delta: --delta " in found.refused[0].reason
+    assert "a larger delta: delta=" in found.refused[0].reason
     assert any(sentence.startswith("dirichlet-process cannot be used") for sentence in found.words)
     with pytest.raises(CalibrationError, match="no mechanism"):
         compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-process"])
@@ -267,23 +269,23 @@ def test_results_are_confidential():
 
 
 def test_tables_in_and_bad_input():
-    found = compare(ROWS, domain=Grid(0, 100, 2), epsilon=1, delta=2e-2, runs=2, processes=1)
+    found = compare(ROWS, domain=Grid(0, 100, 2), epsilon=1, delta=2e-2, runs=Runs(2, processes=1))
     again = compared(runs=2)
     assert [each.name for each in found.results] == [each.name for each in again.results]
     assert np.array_equal(found.best.errors, again.best.errors)
     two = np.zeros(9, [("a", float), ("b", float)])
-    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=2)
+    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=Runs(2))
     assert joint.cells == 9
     for wrong in (
         lambda: compare(two, domain=Grid(0, 2, 1), epsilon=1),
-        lambda: compare(two, domain=Grid(0, 2, 1), column="c", epsilon=1),
+        lambda: compare(two, domain={"c": Grid(0, 2, 1)}, epsilon=1),
         lambda: compare(ROWS, domain=OpenLabels(), epsilon=1),
         lambda: compare(ROWS, domain={"value": OpenLabels()}, epsilon=1),
         lambda: compare(ROWS, domain=Grid(0, 10**7, 1), epsilon=1),
     ):
         with pytest.raises(DomainError):
             wrong()
-    for given in ({"runs": 0}, {"seed": -1}, {"processes": 0}, {"epsilon": -1.0}):
+    for given in ({"runs": Runs(0)}, {"runs": Runs(seed=-1)}, {"runs": Runs(processes=0)}, {"epsilon": -1.0}):
         with pytest.raises(ModelError):
             compare(ROWS, **{"domain": Grid(0, 100, 2), "epsilon": 1.0, **given})
 
@@ -298,7 +300,7 @@ def test_tables_in_and_bad_input():
     ],
 )
 def test_odd_tables_are_compared(rows, domain):
-    found = compare(np.array(rows), domain=domain, epsilon=1, delta=1e-3, runs=3, processes=1)
+    found = compare(np.array(rows), domain=domain, epsilon=1, delta=1e-3, runs=Runs(3, processes=1))
     assert np.isfinite(found.best.medians).all()
     assert density_overlays(found) is not None
 
@@ -351,10 +353,9 @@ def test_what_is_only_asymptotic_is_marked_and_never_best():
         domain=Grid(0, 100, 2),
         epsilon=0.02,
         mechanisms=["smoothed-histogram", "pseudo-posterior"],
-        model=CURVE,
+        pseudo=Pseudo(model=CURVE),
         asymptotic=True,
-        runs=5,
-        processes=1,
+        runs=Runs(5, processes=1),
     )
     assert {each.name for each in found.uncertified} == set(ASYMPTOTIC)
     assert {each.name for each in found.results} == {"smoothed-histogram", "pseudo-posterior"}
@@ -400,7 +401,7 @@ def test_a_model_that_does_not_fit_is_refused_in_words():
     assert [each.name for each in found.refused] == ["pseudo-posterior"]
     assert "beta" in found.refused[0].reason
     two = np.zeros(9, [("a", float), ("b", float)])
-    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=2, model=CURVE)
+    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=Runs(2), pseudo=Pseudo(model=CURVE))
     assert "pseudo-posterior" in [each.name for each in joint.refused]
 
 
@@ -428,7 +429,7 @@ def test_pictures_say_that_they_are_confidential(tmp_path):
 
 
 def test_few_cells_are_drawn_as_bars():
-    found = compare(np.array(["a", "b", "b"]), domain=Categories(["a", "b", "long name"]), epsilon=1, delta=0.5, runs=3)
+    found = compare(np.array(["a", "b", "b"]), domain=Categories(["a", "b", "long name"]), epsilon=1, delta=0.5, runs=Runs(3))
     axes = density_overlays(found).axes[: len(found.results)]
     assert all(len(panel.patches) == 4 for panel in axes)
     assert [label.get_text() for label in axes[-1].get_xticklabels()] == ["a", "b", "long name", "other"]
@@ -491,9 +492,9 @@ def test_a_script_is_not_run_a_second_time(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np, privurn\n"
-        "from privurn.reports.comparison.comparison import compare\n"
+        "from privurn.reports.comparison.comparison import Runs, compare\n"
         "open('started', 'a').write('x')\n"
-        "compare(np.arange(50.0), domain=privurn.Grid(0, 50, 1), epsilon=1, runs=10, processes=2)\n"
+        "compare(np.arange(50.0), domain=privurn.Grid(0, 50, 1), epsilon=1, runs=Runs(10, processes=2))\n"
         "print('done')\n"
     )
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)

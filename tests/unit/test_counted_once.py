@@ -151,12 +151,12 @@ def test_a_column_called_as_ours_gives_the_same_release(tmp_path):
     for name in ("joint_cell", "cell", "n"):
         frame = pa.table({name: records, "label": records})
         out = [
-            privurn.release(each, domain=Grid(0, 10, 1), column=column, epsilon=1, delta=1e-3, entropy=SeededEntropy(3)).data
+            privurn.release(each, domain={column: Grid(0, 10, 1)}, epsilon=1, delta=1e-3, entropy=SeededEntropy(3)).data
             for each, column in ((frame, name), (frame.rename_columns(["a", "b"]), "a"))
         ]
         assert out[0].column(0).to_pylist() == out[1].column(0).to_pylist()
     (tmp_path / "t.csv").write_text("city,label\n" + "u,1\n" * 40 + "v,2\n" * 40)
-    out = privurn.release(str(tmp_path / "t.csv"), domain=privurn.OpenLabels(), column="city", epsilon=8, delta=1e-3)
+    out = privurn.release(str(tmp_path / "t.csv"), domain={"city": privurn.OpenLabels()}, epsilon=8, delta=1e-3)
     assert set(out.certificate["domain"]["labels"]) == {"u", "v"}
 
 
@@ -340,7 +340,7 @@ def test_spellings_of_nan_are_refused_before_payment(frame, tmp_path, folder):
     ledger = Ledger.create(tmp_path / "l.ledger", epsilon=10.0, delta=0.1)
     listed = Categories(["nan", "NaN", "NAN", "1"])
     for call in (
-        lambda: privurn.release(data, domain=listed, column="x", epsilon=1, delta=1e-3, ledger=ledger),
+        lambda: privurn.release(data, domain={"x": listed}, epsilon=1, delta=1e-3, ledger=ledger),
         lambda: privurn.privatise(data, channel="randomised-response", categories={"x": listed}, epsilon=1, ledger=ledger),
     ):
         with pytest.raises(DomainError, match="not plain and finite"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from privurn.errors import FormatError, ModelError
+from privurn.mechanisms.urn_plan import plan_default, plan_urn
 from privurn.privacy.calibration import alpha_star, largest_records
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
 from privurn.privacy.instance.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
@@ -17,7 +18,6 @@ from privurn.privacy.laws.noise import GaussianProfile
 from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.trade_off import trade_off
-from privurn.releases.plan import plan_default, plan_urn
 from privurn.reports import figures
 
 CELLS = DirichletMultinomialProfile(n=5000, cells=20, alpha=12.0, records=3000)

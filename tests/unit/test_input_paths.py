@@ -218,7 +218,7 @@ def test_links_of_ours_are_removed_and_need_a_plain_folder(tmp_path, monkeypatch
 def test_a_release_reads_the_file_that_was_named(tmp_path):
     (tmp_path / "d[1].csv").write_text("x\n" + "1\n" * 50)
     (tmp_path / "d1.csv").write_text("x\n" + "2\n" * 70)
-    made = privurn.release(tmp_path / "d[1].csv", column="x", domain=Grid(0, 3, 1), epsilon=1, delta=1e-6)
+    made = privurn.release(tmp_path / "d[1].csv", domain={"x": Grid(0, 3, 1)}, epsilon=1, delta=1e-6)
     assert made.certificate["n"] == 50
     made.save(tmp_path / "out[1]")
     assert privurn.verify(tmp_path / "out[1]").valid

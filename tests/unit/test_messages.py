@@ -70,7 +70,7 @@ def test_reasons_are_quoted_without_a_second_full_stop(tmp_path):
 
 
 def test_reasons_of_statistics_have_no_full_stop(tmp_path):
-    budget = Budget(epsilon=1)
+    budget = Budget(epsilon=1, neighbouring="add-remove")
     made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
     path = tmp_path / "statistics.json"
     release_statistics(np.ones((5, 1)), mechanism=made, budget=budget).save(path)

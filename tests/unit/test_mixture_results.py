@@ -315,10 +315,10 @@ HEIGHTS = np.random.default_rng(1).normal(170, 10, size=40)
 @pytest.mark.parametrize(
     "options",
     [
-        {"channel": "laplace", "epsilon": 2, "bounds": (120, 220)},
-        {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (120, 220)},
-        {"channel": "haar-wavelet", "epsilon": 9, "levels": 2, "bounds": (120, 220)},
-        {"channel": "discrete-laplace", "epsilon": 2, "bounds": (120, 220)},
+        {"channel": privurn.Laplace(), "domain": privurn.Bounds(120, 220), "epsilon": 2},
+        {"channel": privurn.Gaussian(), "domain": privurn.Bounds(120, 220), "epsilon": 2, "delta": 1e-6},
+        {"channel": privurn.HaarWavelet(levels=2), "domain": privurn.Bounds(120, 220), "epsilon": 9},
+        {"channel": privurn.DiscreteLaplace(), "domain": privurn.Bounds(120, 220), "epsilon": 2},
     ],
     ids=lambda options: options["channel"],
 )
@@ -339,7 +339,9 @@ def test_a_folder_is_read_as_it_was_released(tmp_path, options, file_format):
 
 def test_categories_are_read_with_their_labels(tmp_path):
     towns = np.array(["north", "south", "elsewhere"] * 10)
-    out = privurn.privatise(towns, channel="randomised-response", epsilon=30, categories=["north", "south"], order="kept")
+    out = privurn.privatise(
+        towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"]), epsilon=30, order="kept"
+    )
     found = read_privatised(out.save(tmp_path / "noisy"))
     assert found.labels == ("north", "south", "other")
     assert found.released.tolist() == [0, 1, 2] * 10  # at epsilon = 30 a code changes with probability 2e-13
@@ -348,11 +350,11 @@ def test_categories_are_read_with_their_labels(tmp_path):
 
 def test_one_output_for_all_records_is_read_too(tmp_path):
     bins = privurn.Bins(np.linspace(120, 220, 11).tolist(), outside="clamp")
-    counts = privurn.release(HEIGHTS, domain=bins, epsilon=2, mechanism="perturbed-histogram", publish="counts")
+    counts = privurn.release(HEIGHTS, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=2)
     found = read_privatised(counts)
     assert isinstance(found.channel, NoisyStatisticChannel)
     assert (found.n, found.released.shape) == (40, (10,))
-    draws = privurn.release(HEIGHTS, domain=bins, epsilon=2, mechanism="smoothed-histogram", n_records=12)
+    draws = privurn.release(HEIGHTS, privurn.Smoothed(records=12), domain=bins, epsilon=2)
     draws.save(tmp_path / "draws")
     found = read_privatised(tmp_path / "draws")
     assert isinstance(found.channel, SmoothedHistogramChannel)
@@ -362,7 +364,7 @@ def test_one_output_for_all_records_is_read_too(tmp_path):
 
 
 def test_what_does_not_verify_is_not_read(tmp_path):
-    out = privurn.privatise(HEIGHTS, epsilon=2, bounds=(120, 220)).save(tmp_path / "noisy")
+    out = privurn.privatise(HEIGHTS, domain=privurn.Bounds(120, 220), epsilon=2).save(tmp_path / "noisy")
     data = tmp_path / "noisy" / "data.csv"
     original = data.read_text()
     data.write_text(original.replace("1", "2", 1))

@@ -19,7 +19,8 @@ from privurn.privacy.ledger import Ledger
 DIGITS = "1.23456789012345678901234567891"
 SHARE = "0.12345678901234567890123456789123456789"
 RECORDS = np.repeat(np.arange(10.0), 30)
-DEAR = {"epsilon": 20.0, "delta": 1e-3, "n_records": 50}
+UNLIKE = [Fraction(10**100, 10**101 + 2 * i + 1) for i in range(20)]
+DEAR = {"epsilon": 20.0, "delta": 1e-3}
 
 
 @pytest.fixture
@@ -42,28 +43,28 @@ def released(ledger, data=RECORDS, **options):
 
 @pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
-    "options",
+    "mechanism",
     [
-        {"alpha": DIGITS},
-        {"alpha": [DIGITS] * 9 + ["7.5"]},
-        {"alpha": Fraction(10**30 + 1, 10**30 - 1)},
-        {"mechanism": "perturbed-histogram", "weight": SHARE},
+        privurn.Urn(alpha=DIGITS, records=50),
+        privurn.Urn(alpha=[DIGITS] * 9 + ["7.5"], records=50),
+        privurn.Urn(alpha=Fraction(10**30 + 1, 10**30 - 1), records=50),
+        privurn.NoisyCounts(smoothing=SHARE, records=50),
     ],
     ids=["alpha", "alphas", "fraction", "smoothing"],
 )
-def test_long_numbers_are_drawn_exactly_under_either_relation(ledger, neighbouring, options):
+def test_long_numbers_are_drawn_exactly_under_either_relation(ledger, neighbouring, mechanism):
     if neighbouring == "add-remove":
         ledger = Ledger.create(ledger.path.with_name("other.db"), epsilon=500, delta=0.95, neighbouring=neighbouring)
-    assert len(released(ledger, neighbouring=neighbouring, **options).data) == 50
+    assert len(released(ledger, neighbouring=neighbouring, mechanism=mechanism).data) == 50
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"mechanism": "smoothed-histogram", "weight": SHARE},
-        {"mechanism": "dirichlet-process", "strength": DIGITS, "delta": 0.9},
-        {"mechanism": "pitman-yor", "strength": DIGITS, "discount": SHARE, "delta": 0.9, "n_records": 2},
-        {"mechanism": "dirichlet-process", "strength": "1e300", "domain": privurn.OpenLabels()},
+        {"mechanism": privurn.Smoothed(smoothing=SHARE, records=50)},
+        {"mechanism": privurn.OpenUrn(strength=DIGITS, records=50), "delta": 0.9},
+        {"mechanism": privurn.PitmanYorUrn(strength=DIGITS, discount=SHARE, records=2), "delta": 0.9},
+        {"mechanism": privurn.OpenUrn(strength="1e300", records=50), "domain": privurn.OpenLabels()},
     ],
     ids=["smoothing", "strength", "discount", "enormous"],
 )
@@ -74,12 +75,12 @@ def test_long_numbers_of_the_other_mechanisms_are_drawn_exactly(ledger, options)
 @pytest.mark.parametrize(
     "options",
     [
-        {"alpha": "1e300"},
-        {"alpha": "1e-300"},
-        {"alpha": Fraction(10**350)},
-        {"alpha": [Fraction(10**100, 10**101 + 2 * i + 1) for i in range(20)], "domain": privurn.Grid(0, 19, 1)},
-        {"mechanism": "dirichlet-process", "base_weights": [2**62] * 10, "delta": 0.9},
-        {"mechanism": "smoothed-histogram", "weight": Fraction(1, 10**400)},
+        {"mechanism": privurn.Urn(alpha="1e300", records=50)},
+        {"mechanism": privurn.Urn(alpha="1e-300", records=50)},
+        {"mechanism": privurn.Urn(alpha=Fraction(10**350), records=50)},
+        {"mechanism": privurn.Urn(alpha=UNLIKE, records=50), "domain": privurn.Grid(0, 19, 1)},
+        {"mechanism": privurn.OpenUrn(base_weights=[2**62] * 10, records=50), "delta": 0.9},
+        {"mechanism": privurn.Smoothed(smoothing=Fraction(1, 10**400), records=50)},
     ],
     ids=["large", "small", "endless", "unlike", "weights", "weight"],
 )
@@ -92,20 +93,25 @@ def test_what_does_not_fit_is_refused_before_payment(ledger, options):
     digits=st.integers(1, 10**30 - 1),
     places=st.integers(22, 40),
     neighbouring=st.sampled_from(["replace-one", "add-remove"]),
-    mechanism=st.sampled_from(["auto", "perturbed-histogram"]),
+    urn=st.booleans(),
 )
-def test_any_thirty_digits_are_released_or_refused_before_payment(tmp_path_factory, digits, places, neighbouring, mechanism):
+def test_any_thirty_digits_are_released_or_refused_before_payment(tmp_path_factory, digits, places, neighbouring, urn):
     path = tmp_path_factory.mktemp("ledger") / "ledger.db"
     ledger = Ledger.create(path, epsilon=500, delta=0.95, neighbouring=neighbouring)
     number = Fraction(digits, 10**places)
-    options = {"alpha": number} if mechanism == "auto" else {"weight": number, "mechanism": mechanism}
-    released(ledger, neighbouring=neighbouring, **options)
+    asked = privurn.Urn(alpha=number, records=50) if urn else privurn.NoisyCounts(smoothing=number, records=50)
+    released(ledger, neighbouring=neighbouring, mechanism=asked)
 
 
 def test_a_solved_alpha_of_fifteen_digits_releases_the_histogram_it_stands_for(ledger):
     """92,233 zeros among a million: 64-bit slots of 1/1e14 would give nearly all zeros, or none with one zero fewer."""
     data = np.concatenate([np.zeros(92_233), 1.0 + np.arange(10**6 - 92_233) % 99])
-    wanted = {"domain": privurn.Grid(0, 99, 1), "epsilon": 1.0, "delta": 1e-6, "n_records": 10_000, "alpha": "1.24636052993387"}
+    wanted = {
+        "domain": privurn.Grid(0, 99, 1),
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "mechanism": privurn.Urn(records=10_000, alpha="1.24636052993387"),
+    }
     zeros = int((released(ledger, data, **wanted).data == 0).sum())
     assert 700 < zeros < 1150, "922 expected, standard deviation 29: one false alarm in 1e12"
 
@@ -141,7 +147,7 @@ def test_enormous_and_tiny_grids_publish_the_right_numbers(ledger, grid, kind):
     low, step = domain.bounds[0], domain.spacing
     points = [low + step * i for i in range(domain.size)]
     data = np.repeat([float(point) for point in points], 40)
-    out = released(ledger, data, domain=domain).data
+    out = released(ledger, data, domain=domain, mechanism=privurn.Urn(records=50)).data
     assert out.dtype == kind
     allowed = {int(point) if kind == "int64" else float(point) for point in points}
     assert set(out.tolist()) <= allowed
@@ -160,7 +166,9 @@ def test_midpoints_of_enormous_bins_are_the_right_numbers(ledger, edges):
     exact = [Fraction(edge) for edge in domain.edges]
     middles = [(a + b) / 2 for a, b in pairwise(exact)]
     data = np.repeat([float(middle) for middle in middles], 100)
-    assert set(released(ledger, data, domain=domain, alpha=5).data.tolist()) <= {float(middle) for middle in middles}
+    assert set(released(ledger, data, domain=domain, mechanism=privurn.Urn(alpha=5, records=50)).data.tolist()) <= {
+        float(middle) for middle in middles
+    }
 
 
 def test_bins_that_floats_cannot_tell_apart_are_refused_when_declared():

@@ -41,11 +41,11 @@ def same_table(release, folder):
 
 KINDS = [
     {},
-    {"mechanism": "perturbed-histogram"},
-    {"mechanism": "perturbed-histogram", "publish": "counts", "noise": "laplace"},
-    {"mechanism": "smoothed-histogram"},
-    {"mechanism": "posterior-sample", "draws": 2},
-    {"mechanism": "dirichlet-process", "delta": 0.05},
+    {"mechanism": privurn.NoisyCounts()},
+    {"mechanism": privurn.NoisyCounts(publish="counts", noise="laplace")},
+    {"mechanism": privurn.Smoothed()},
+    {"mechanism": privurn.PosteriorDraws(draws=2)},
+    {"mechanism": privurn.OpenUrn(), "delta": 0.05},
 ]
 
 
@@ -66,32 +66,30 @@ def test_every_mechanism(extra, file_format, tmp_path):
         assert mine["P(pay=missing)"] + mine["P(pay=other)"] == pytest.approx(data.pay.isna().mean())  # NaN in pandas, both
         assert mine["mean(pay)"] == pytest.approx(data.pay.mean())
     else:
-        name = "count" if "publish" in extra else "probability"
+        name = "count" if isinstance(extra["mechanism"], privurn.NoisyCounts) else "probability"
         assert np.array_equal(found.counts.reshape(-1), data[name].to_numpy())
 
 
 def test_bins_spread_out_and_numeric_categories(tmp_path):
     frame = FRAME.dropna()
     made = privurn.release(
-        frame, domain=Bins([0, 20_000, 50_000, 200_000]), column="pay", mechanism="smoothed-histogram", within="uniform", **PAIR
+        frame, privurn.Smoothed(), domain={"pay": Bins([0, 20_000, 50_000, 200_000], within="uniform")}, **PAIR
     ).save(tmp_path / "bins")
     found = same_table(made, tmp_path / "bins")
     assert np.array_equal(found.counts, np.histogram(made.data.pay, [0, 20_000, 50_000, 200_000])[0])
-    made = privurn.release(FRAME, domain=Categories([1.0, 2.0, 3.0]), column="size", **PAIR).save(tmp_path / "sizes")
+    made = privurn.release(FRAME, domain={"size": Categories([1.0, 2.0, 3.0])}, **PAIR).save(tmp_path / "sizes")
     found = same_table(made, tmp_path / "sizes")
     assert found.counts[:3].min() > 0
 
 
 def test_open_labels(tmp_path):
-    made = privurn.release(FRAME, domain=privurn.OpenLabels(), column="town", **PAIR).save(tmp_path / "found")
+    made = privurn.release(FRAME, domain={"town": privurn.OpenLabels()}, **PAIR).save(tmp_path / "found")
     found = same_table(made, tmp_path / "found")
     assert found.discovered
     assert found.domain.size == 4
     result = posterior(made, **QUICK)
     assert "P(x=c)" in result.names
-    urn = privurn.release(
-        FRAME, domain=privurn.OpenLabels(), column="town", mechanism="dirichlet-process", epsilon=1, delta=0.05
-    )
+    urn = privurn.release(FRAME, privurn.OpenUrn(), domain={"town": privurn.OpenLabels()}, epsilon=1, delta=0.05)
     (seen,) = observe(urn)
     assert seen.domain is None
     result = posterior(urn, **QUICK)
@@ -115,7 +113,7 @@ def test_open_labels(tmp_path):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("release") / "out"
-    privurn.release(FRAME.dropna(), domain=Grid(0, 80_000, 8_000), column="pay", **PAIR).save(path)
+    privurn.release(FRAME.dropna(), domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR).save(path)
     return path
 
 
@@ -192,26 +190,26 @@ def test_one_record():
     one = DirichletMultinomial(n=10, cells=3, alpha=Fraction(5), records=1)
     with pytest.raises(ModelError, match="one released record"):
         Observed(mechanism=one, domain=JointDomain({"x": Grid(0, 2, 1)}), counts=np.array([0, 1, 0]))
-    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", n_records=1, **PAIR)
+    made = privurn.release(FRAME, privurn.Urn(records=1), domain={"size": Categories([1, 2, 3])}, **PAIR)
     with pytest.raises(ModelError, match="one released record"):
         posterior(made)
 
 
 def test_a_seeded_release_can_be_analysed():
-    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", entropy=SeededEntropy(1), **PAIR)
+    made = privurn.release(FRAME, domain={"size": Categories([1, 2, 3])}, entropy=SeededEntropy(1), **PAIR)
     assert posterior(made, **QUICK).names == ("P(x=1)", "P(x=2)", "P(x=3)")
 
 
 def test_several_releases_must_fit(folder):
-    coarse = privurn.release(FRAME.dropna(), domain=Grid(0, 80_000, 16_000), column="pay", **PAIR)
+    coarse = privurn.release(FRAME.dropna(), domain={"pay": Grid(0, 80_000, 16_000)}, **PAIR)
     with pytest.raises(ModelError, match="different domains"):
         posterior([folder, coarse], **QUICK)
-    fewer = privurn.release(FRAME.dropna()[:2000], domain=Grid(0, 80_000, 8_000), column="pay", **PAIR)
+    fewer = privurn.release(FRAME.dropna()[:2000], domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR)
     with pytest.raises(ModelError, match="different numbers of records"):
         posterior([folder, fewer], **QUICK)
 
 
 def test_mechanisms_without_a_likelihood():
-    made = privurn.release(FRAME, domain=Categories([1, 2, 3]), column="size", mechanism="exponential", epsilon=2, n_records=50)
+    made = privurn.release(FRAME, privurn.Exponential(records=50), domain={"size": Categories([1, 2, 3])}, epsilon=2)
     with pytest.raises(ModelError, match="exponential"):
         posterior(made, **QUICK)

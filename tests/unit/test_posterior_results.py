@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privurn import OpenLabels, release
+from privurn import OpenLabels, OpenUrn, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
 from privurn.inference.counts import Observed, posterior
@@ -156,7 +156,7 @@ def test_draws_without_records_are_left_out_and_counted():
 
 def test_open_labels_are_of_one_column(tmp_path):
     towns = pa.table({"town": ["x", "y"] * 500})
-    options = {"domain": OpenLabels(), "mechanism": "dirichlet-process", "epsilon": 1, "delta": 1e-2}
+    options = {"domain": OpenLabels(), "mechanism": OpenUrn(), "epsilon": 1, "delta": 1e-2}
     made = release(towns, entropy=SeededEntropy(1), **options).save(tmp_path / "labels")
     for source in (made, tmp_path / "labels", [str(tmp_path / "labels")]):
         found = posterior(source, functionals=["P(town=x)", "P(x=x)"], n_draws=5, seed=1)

@@ -39,18 +39,18 @@ DATA = np.random.default_rng(0).normal(50, 15, 300)
 SECRET = 86753.09
 FALSE_ALARM = 1e-6
 KINDS = [
-    {"channel": "laplace", "epsilon": 2, "bounds": (0, 100)},
-    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100)},
-    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100), "calibration": "zcdp"},
-    {"channel": "gaussian", "epsilon": 0.9, "delta": 1e-6, "bounds": (0, 100), "calibration": "classical"},
-    {"channel": "haar-wavelet", "epsilon": 5, "bounds": (0, 100), "levels": 2},
-    {"channel": "haar-wavelet", "epsilon": 5, "bounds": (0, 100), "levels": 2, "calibration": "butucea2020"},
-    {"channel": "discrete-laplace", "epsilon": 2, "bounds": (0, 100)},
-    {"channel": "discrete-gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100)},
-    {"channel": "laplace", "epsilon": 600, "bounds": (0, 100)},
-    {"channel": "laplace", "epsilon": 1e-4, "bounds": (-1e6, 1e6)},
-    {"channel": "laplace", "epsilon": 2, "bounds": (0, 100), "contributions": 3},
-    {"channel": "gaussian", "epsilon": 2, "delta": 1e-6, "bounds": (0, 100), "contributions": 3},
+    {"channel": privurn.Laplace(), "domain": privurn.Bounds(0, 100), "epsilon": 2},
+    {"channel": privurn.Gaussian(), "domain": privurn.Bounds(0, 100), "epsilon": 2, "delta": 1e-6},
+    {"channel": privurn.Gaussian(calibration="zcdp"), "domain": privurn.Bounds(0, 100), "epsilon": 2, "delta": 1e-6},
+    {"channel": privurn.Gaussian(calibration="classical"), "domain": privurn.Bounds(0, 100), "epsilon": 0.9, "delta": 1e-6},
+    {"channel": privurn.HaarWavelet(levels=2), "domain": privurn.Bounds(0, 100), "epsilon": 5},
+    {"channel": privurn.HaarWavelet(levels=2, calibration="butucea2020"), "domain": privurn.Bounds(0, 100), "epsilon": 5},
+    {"channel": privurn.DiscreteLaplace(), "domain": privurn.Bounds(0, 100), "epsilon": 2},
+    {"channel": privurn.DiscreteGaussian(), "domain": privurn.Bounds(0, 100), "epsilon": 2, "delta": 1e-6},
+    {"channel": privurn.Laplace(), "domain": privurn.Bounds(0, 100), "epsilon": 600},
+    {"channel": privurn.Laplace(), "domain": privurn.Bounds(-1e6, 1e6), "epsilon": 1e-4},
+    {"channel": privurn.Laplace(), "domain": privurn.Bounds(0, 100), "epsilon": 2, "contributions": 3},
+    {"channel": privurn.Gaussian(), "domain": privurn.Bounds(0, 100), "epsilon": 2, "delta": 1e-6, "contributions": 3},
 ]
 
 
@@ -75,7 +75,7 @@ def test_privatise_save_verify(extra, tmp_path):
     verdict = verify(tmp_path / "out")
     assert verdict.valid, verdict.reasons
     certificate = made.certificate
-    assert certificate["mechanism"]["name"] == f"local-{extra['channel']}"
+    assert certificate["mechanism"]["name"] == f"local-{extra['channel'].alias}"
     assert certificate["neighbouring"] == "replace-one"
     assert certificate["achieved"]["epsilon"] <= extra["epsilon"]
     assert certificate["achieved"]["delta"] <= extra.get("delta", 0.0)
@@ -85,7 +85,7 @@ def test_privatise_save_verify(extra, tmp_path):
     stated = certificate["mechanism"]
     assert rebuild(stated["name"], stated["parameters"]) == LocalRelease(n=300, channel=channel)
     inside = np.clip(DATA, *channel.bounds)
-    if extra["channel"] != "haar-wavelet":
+    if not isinstance(extra["channel"], privurn.HaarWavelet):
         assert np.mean(made.data) == pytest.approx(np.mean(inside), abs=8 * 1.5 * channel.scale / math.sqrt(300))
     else:
         assert made.data.shape == (300, 7)
@@ -106,7 +106,7 @@ def test_privatise_save_verify(extra, tmp_path):
 )
 def test_the_same_kind_of_frame_comes_out(make):
     frame = make(DATA)
-    out = privatise(frame, epsilon=600, bounds=(0, 100), order="kept").data
+    out = privatise(frame, domain=privurn.Bounds(0, 100), epsilon=600, order="kept").data
     assert type(out).__name__ == ("DataFrame" if "pandas" in type(frame).__module__ else type(frame).__name__)
     column = (
         out
@@ -118,8 +118,8 @@ def test_the_same_kind_of_frame_comes_out(make):
 
 
 def test_order_is_shuffled_unless_kept():
-    kept = privatise(DATA, epsilon=600, bounds=(0, 100), order="kept")
-    shuffled = privatise(DATA, epsilon=600, bounds=(0, 100))
+    kept = privatise(DATA, domain=privurn.Bounds(0, 100), epsilon=600, order="kept")
+    shuffled = privatise(DATA, domain=privurn.Bounds(0, 100), epsilon=600)
     assert np.corrcoef(kept.data, DATA)[0, 1] > 0.99
     assert abs(np.corrcoef(shuffled.data, DATA)[0, 1]) < 0.5
     np.testing.assert_allclose(np.sort(shuffled.data), np.sort(np.clip(DATA, 0, 100)), atol=5)
@@ -129,41 +129,47 @@ def test_order_is_shuffled_unless_kept():
 def test_files_keep_their_order_too(tmp_path):
     values = np.arange(5000.0)
     (tmp_path / "long.csv").write_text("x,y\n" + "".join(f"{value},a\n" for value in values))
-    out = privatise(tmp_path / "long.csv", column="x", epsilon=600, bounds=(0, 5000), order="kept")
+    out = privatise(tmp_path / "long.csv", domain={"x": privurn.Bounds(0, 5000)}, epsilon=600, order="kept")
     np.testing.assert_allclose(out.data["x"].to_numpy(), values, atol=40 * 5000 / 600)
     assert np.corrcoef(out.data["x"].to_numpy(), values)[0, 1] > 0.999
     labels = np.array(list("abcd"))[np.random.default_rng(1).integers(0, 4, 3000)]
     (tmp_path / "labels.csv").write_text("t\n" + "\n".join(labels) + "\n")
     again = privatise(
-        tmp_path / "labels.csv", column="t", channel="randomised-response", categories=list("abcd"), epsilon=40, order="kept"
+        tmp_path / "labels.csv",
+        privurn.RandomisedResponse(),
+        domain={"t": privurn.Categories(list("abcd"))},
+        epsilon=40,
+        order="kept",
     )
     assert again.data["t"].to_pylist() == labels.tolist()  # kept with probability 1 - 2e-17
 
 
 def test_records_outside_the_bounds_are_clamped_and_nothing_raises():
     strange = np.array([-math.inf, math.inf, math.nan, -5.0, SECRET])
-    out = privatise(strange, epsilon=600, bounds=(0, 10), order="kept")
+    out = privatise(strange, domain=privurn.Bounds(0, 10), epsilon=600, order="kept")
     np.testing.assert_allclose(out.data, [0, 10, 0, 0, 10], atol=1)
-    wave = privatise(strange, channel="haar-wavelet", levels=1, epsilon=600, bounds=(0, 10), order="kept")
+    wave = privatise(strange, privurn.HaarWavelet(levels=1), domain=privurn.Bounds(0, 10), epsilon=600, order="kept")
     assert (np.sign(wave.data[:, 0]) == [1, -1, 1, 1, -1]).all()
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_few_records_and_equal_records(n):
-    out = privatise(np.full(n, 3.0), epsilon=1, bounds=(0, 10))
+    out = privatise(np.full(n, 3.0), domain=privurn.Bounds(0, 10), epsilon=1)
     assert out.data.shape == (n,)
 
 
 def test_randomised_response_with_other_and_missing_values(tmp_path):
     frame = pd.DataFrame({"town": ["a", "b", None, "zebra"] * 50})
-    made = privatise(frame, channel="randomised-response", categories=["a", "b"], epsilon=40, nulls="cell", order="kept")
+    made = privatise(
+        frame, privurn.RandomisedResponse(), domain=privurn.Categories(["a", "b"], nulls="cell"), epsilon=40, order="kept"
+    )
     assert made.data.town[:2].tolist() == ["a", "b"]
     assert made.data.town[3] == "other"
     assert pd.isna(made.data.town[2])
     made.save(tmp_path / "out")
     assert verify(tmp_path / "out").valid
     assert channel_of(made.certificate).categories == 4
-    numbers = privatise(np.array([1, 2, 3] * 9), channel="randomised-response", categories=[1, 2, 3], epsilon=1)
+    numbers = privatise(np.array([1, 2, 3] * 9), privurn.RandomisedResponse(), domain=privurn.Categories([1, 2, 3]), epsilon=1)
     assert numbers.certificate["mechanism"]["parameters"]["channel"]["categories"] == 4
     assert len(numbers.data) == 27
 
@@ -171,8 +177,8 @@ def test_randomised_response_with_other_and_missing_values(tmp_path):
 def test_missing_numbers_are_declared():
     frame = pl.DataFrame({"x": [1.0, None, 3.0]})
     with pytest.raises(DomainError, match="missing values in 'x'"):
-        privatise(frame, epsilon=1, bounds=(0, 10))
-    out = privatise(frame, epsilon=600, bounds=(0, 10), nulls="lower", order="kept")
+        privatise(frame, domain=privurn.Bounds(0, 10), epsilon=1)
+    out = privatise(frame, domain=privurn.Bounds(0, 10, nulls="lower"), epsilon=600, order="kept")
     assert out.data["x"].to_list() == pytest.approx([1, 0, 3], abs=1)
     assert out.certificate["domain"]["nulls"] == "lower"
 
@@ -191,10 +197,10 @@ def test_a_channel_object_brings_its_own_guarantee(tmp_path):
     with pytest.raises(NotCertifiable, match="does not meet"):
         privatise(DATA, channel=channel, epsilon=0.1, delta=1e-6)
     odds = RandomisedResponseChannel(categories=3, odds=Fraction(3))
-    answers = privatise(np.array(["a", "b"] * 5), channel=odds, categories=["a", "b"])
+    answers = privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b"]))
     assert answers.certificate["achieved"]["epsilon"] == pytest.approx(math.log(3))
     with pytest.raises(ModelError, match="another number of categories"):
-        privatise(np.array(["a", "b"] * 5), channel=odds, categories=["a", "b", "c"])
+        privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b", "c"]))
 
 
 # ---- ledger ----------------------------------------------------------------------------------------------------------
@@ -202,12 +208,12 @@ def test_a_channel_object_brings_its_own_guarantee(tmp_path):
 
 def test_the_ledger_pays_first(tmp_path):
     Ledger.create(tmp_path / "l", epsilon=3.0, delta=0.0)
-    privatise(DATA, epsilon=2, bounds=(0, 100), ledger=tmp_path / "l").save(tmp_path / "out")
+    privatise(DATA, domain=privurn.Bounds(0, 100), epsilon=2, ledger=tmp_path / "l").save(tmp_path / "out")
     ledger = Ledger(tmp_path / "l")
     assert ledger.remaining() == {"epsilon": 1.0, "delta": 0.0}
     assert ledger.entries()[0].status == "released"
     with pytest.raises(BudgetExceeded):
-        privatise(DATA, epsilon=2, bounds=(0, 100), ledger=ledger)
+        privatise(DATA, domain=privurn.Bounds(0, 100), epsilon=2, ledger=ledger)
     assert verify(tmp_path / "out").valid
 
 
@@ -220,7 +226,11 @@ def test_rho_budgets_are_for_gaussian_noise_too(tmp_path):
 
 def test_nothing_is_paid_for_what_is_refused(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=3.0)
-    for bad in ({"bounds": None}, {"bounds": (5, 1)}, {"bounds": (0, 1), "column": "absent"}):
+    for bad in (
+        {},
+        {"domain": privurn.Categories(["a"]), "channel": privurn.Laplace()},
+        {"domain": {"absent": privurn.Bounds(0, 1)}},
+    ):
         with pytest.raises(PrivurnError):
             privatise(DATA, epsilon=1, ledger=ledger, **bad)
     assert ledger.remaining()["epsilon"] == 3.0
@@ -260,40 +270,40 @@ def test_edits_are_found(tmp_path):
         lambda data: data["profile"][0].update(delta=0.0),
     ):
         assert not edited(change).valid
-    answers = {"channel": "randomised-response", "categories": ["a"], "epsilon": 1}
+    answers = {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories(["a"]), "epsilon": 1}
     assert not edited(lambda data: channel(data).update(categories=3), answers).valid
     assert not edited(
         lambda data: data.update(domain={"kind": "bounds", "column": "value", "lower": 0.0, "upper": 1.0}), answers
     ).valid
-    whole = {"mechanism": "dirichlet-multinomial", "domain": privurn.Grid(0, 100, 10), "epsilon": 1, "delta": 1e-6}
+    whole = {"mechanism": privurn.Urn(), "domain": privurn.Grid(0, 100, 10), "epsilon": 1, "delta": 1e-6}
     privurn.release(DATA, **whole).save(tmp_path / "urn")
     bounds = {"kind": "bounds", "column": "value", "lower": 0.0, "upper": 100.0, "nulls": "error"}
     assert not resealed(tmp_path / "urn", lambda data: data.update(domain=bounds)).valid
 
 
 def test_a_seeded_release_says_so(tmp_path):
-    made = privatise(DATA, epsilon=1, bounds=(0, 100), entropy=SeededEntropy(1)).save(tmp_path / "out")
+    made = privatise(DATA, domain=privurn.Bounds(0, 100), epsilon=1, entropy=SeededEntropy(1)).save(tmp_path / "out")
     assert made.certificate["private"] is False
     assert not verify(tmp_path / "out").valid
 
 
 def test_channels_of_other_releases(tmp_path):
     bins = privurn.Bins([0, 25, 50, 75, 100])
-    smooth = privurn.release(DATA, domain=bins, mechanism="smoothed-histogram", epsilon=3, n_records=20)
+    smooth = privurn.release(DATA, privurn.Smoothed(records=20), domain=bins, epsilon=3)
     channel = channel_of(smooth.certificate)
     assert isinstance(channel, SmoothedHistogramChannel)
     assert channel.profile == rebuild("smoothed-histogram", smooth.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(channel.log_density(channel.bin_of(smooth.data), DATA))
-    counts = privurn.release(DATA, domain=bins, mechanism="perturbed-histogram", publish="counts", epsilon=3)
+    counts = privurn.release(DATA, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=3)
     noisy = channel_of(counts.certificate)
     assert isinstance(noisy, NoisyStatisticChannel)
     assert noisy.profile == rebuild("perturbed-histogram", counts.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(noisy.log_density(counts.data[:, 1], DATA))
     for domain, extra in (
-        (privurn.Bins([0, 25, 100]), {"mechanism": "smoothed-histogram"}),
-        (privurn.Grid(0, 100, 25), {"mechanism": "smoothed-histogram"}),
-        (bins, {"mechanism": "perturbed-histogram"}),
-        (bins, {"mechanism": "dirichlet-multinomial"}),
+        (privurn.Bins([0, 25, 100]), {"mechanism": privurn.Smoothed()}),
+        (privurn.Grid(0, 100, 25), {"mechanism": privurn.Smoothed()}),
+        (bins, {"mechanism": privurn.NoisyCounts()}),
+        (bins, {"mechanism": privurn.Urn()}),
     ):
         with pytest.raises(CertificateError):
             channel_of(privurn.release(DATA, domain=domain, epsilon=3, **extra).certificate)
@@ -305,28 +315,35 @@ def test_channels_of_other_releases(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"epsilon": 1}, DomainError, "bounds are missing"),
-        ({"bounds": (0, 1)}, ModelError, "epsilon is missing"),
-        ({"epsilon": 0, "bounds": (0, 1)}, ModelError, "epsilon must be positive"),
-        ({"epsilon": -2, "bounds": (0, 1)}, ModelError, "epsilon must be positive"),
-        ({"epsilon": 1e4, "bounds": (0, 1)}, ModelError, "at most 600"),
-        ({"epsilon": 1, "bounds": (1, 0)}, DomainError, "the lower one first"),
-        ({"epsilon": 1, "bounds": (0, 1), "channel": "magic"}, FormatError, "not known"),
-        ({"epsilon": 1, "bounds": (0, 1), "levels": 3}, ModelError, "no use for levels"),
-        ({"epsilon": 1, "bounds": (0, 1), "calibration": "zcdp"}, ModelError, "no use for calibration"),
-        ({"epsilon": 1, "bounds": (0, 1), "channel": "haar-wavelet"}, ModelError, "levels is missing"),
-        ({"epsilon": 1, "bounds": (0, 1), "channel": "gaussian"}, ModelError, "never pure"),
-        ({"epsilon": 1, "channel": "randomised-response"}, DomainError, "categories are missing"),
-        ({"epsilon": 1, "bounds": (0, 1), "channel": "randomised-response"}, ModelError, "no use for bounds"),
-        ({"epsilon": 1, "bounds": (0, 1), "nulls": "cell"}, ModelError, "nulls='cell'"),
-        ({"epsilon": 1, "bounds": (0, 1), "order": "sorted"}, ModelError, "order 'sorted'"),
-        ({"epsilon": 1, "bounds": (0, 1), "contributions": 0}, ModelError, "contributions"),
+        ({"epsilon": 1}, DomainError, "domain of a column is missing"),
+        ({"domain": privurn.Bounds(0, 1)}, ModelError, "epsilon is missing"),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": 0}, ModelError, "epsilon must be positive"),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": -2}, ModelError, "epsilon must be positive"),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": 1e4}, ModelError, "at most 600"),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": 1, "channel": "laplace"}, FormatError, "not one that can be asked for"),
         (
-            {"epsilon": 2, "delta": 0.01, "bounds": (0, 1), "channel": "gaussian", "calibration": "classical"},
+            {"domain": privurn.Bounds(0, 1), "epsilon": 1, "channel": privurn.HaarWavelet(levels=-1)},
+            ModelError,
+            "levels must be",
+        ),
+        ({"channel": privurn.Gaussian(), "domain": privurn.Bounds(0, 1), "epsilon": 1}, ModelError, "never pure"),
+        (
+            {"channel": privurn.RandomisedResponse(), "domain": privurn.Bounds(0, 1), "epsilon": 1},
+            DomainError,
+            "for categories",
+        ),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": 1, "order": "sorted"}, ModelError, "order 'sorted'"),
+        ({"domain": privurn.Bounds(0, 1), "epsilon": 1, "contributions": 0}, ModelError, "contributions"),
+        (
+            {"channel": privurn.Gaussian(calibration="classical"), "domain": privurn.Bounds(0, 1), "epsilon": 2, "delta": 0.01},
             NotCertifiable,
             "up to 1 only",
         ),
-        ({"epsilon": 1, "bounds": (0, 1), "channel": LaplaceChannel(bounds=(0, 1), scale=1)}, ModelError, "no use for bounds"),
+        (
+            {"channel": LaplaceChannel(bounds=(0, 1), scale=1), "domain": privurn.Bounds(0, 2), "epsilon": 1},
+            ModelError,
+            "other bounds",
+        ),
     ],
 )
 def test_refusals_say_what_is_missing(arguments, error, message):
@@ -334,18 +351,33 @@ def test_refusals_say_what_is_missing(arguments, error, message):
         privatise(DATA, **arguments)
 
 
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [((1, 0), "the lower one first"), ((0, math.inf), "finite"), ((0, "x"), "two numbers"), ((0, 1, "cell"), "nulls='cell'")],
+)
+def test_bounds_that_are_none_are_refused_when_declared(ends, message):
+    with pytest.raises(DomainError, match=message):
+        privurn.Bounds(*ends)
+
+
+@pytest.mark.parametrize(("channel", "field"), [(privurn.Laplace, "levels"), (privurn.RandomisedResponse, "calibration")])
+def test_a_channel_knows_its_own_fields_only(channel, field):
+    with pytest.raises(TypeError, match=field):
+        channel(**{field: 1})
+
+
 def test_tables_that_cannot_be_used():
     with pytest.raises(DomainError, match="empty"):
-        privatise(np.array([]), epsilon=1, bounds=(0, 1))
+        privatise(np.array([]), domain=privurn.Bounds(0, 1), epsilon=1)
     with pytest.raises(DomainError, match="several columns"):
-        privatise(pd.DataFrame({"a": [1.0], "b": [2.0]}), epsilon=1, bounds=(0, 1))
+        privatise(pd.DataFrame({"a": [1.0], "b": [2.0]}), domain=privurn.Bounds(0, 1), epsilon=1)
     with pytest.raises(DomainError, match="no column 'c'"):
-        privatise(pd.DataFrame({"a": [1.0]}), column="c", epsilon=1, bounds=(0, 1))
+        privatise(pd.DataFrame({"a": [1.0]}), domain={"c": privurn.Bounds(0, 1)}, epsilon=1)
     with pytest.raises(DomainError, match="holds text") as caught:
-        privatise(pd.DataFrame({"a": [f"secret {SECRET}"] * 3}), epsilon=1, bounds=(0, 1))
+        privatise(pd.DataFrame({"a": [f"secret {SECRET}"] * 3}), domain=privurn.Bounds(0, 1), epsilon=1)
     assert str(SECRET) not in str(caught.value)
     with pytest.raises(DomainError, match="holds text"):
-        privatise(pl.DataFrame({"a": ["x", "y"]}), epsilon=1, bounds=(0, 1))
+        privatise(pl.DataFrame({"a": ["x", "y"]}), domain=privurn.Bounds(0, 1), epsilon=1)
 
 
 # ---- a channel of one's own ------------------------------------------------------------------------------------------

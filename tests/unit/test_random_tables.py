@@ -11,8 +11,9 @@ import privurn
 from privurn.certificates.verify import check_certificate
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy

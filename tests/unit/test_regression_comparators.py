@@ -25,8 +25,8 @@ def data():
     return np.column_stack([x, y])
 
 
-def released(data, *, squares="plain", epsilon=540.0, epsilon_n=60.0, seed=1, **budget):
-    spent = Budget(epsilon=epsilon, epsilon_n=epsilon_n, **budget)
+def released(data, *, squares="plain", epsilon=540.0, epsilon_n=60.0, seed=1, neighbouring="add-remove", **budget):
+    spent = Budget(epsilon=epsilon, epsilon_n=epsilon_n, neighbouring=neighbouring, **budget)
     mechanism = RegressionStatistic.calibrated(
         response="column_2", covariates=("column_0", "column_1"), bounds=BOUNDS, budget=spent, squares=squares
     )
@@ -96,7 +96,7 @@ def test_public_n_is_used(data):
 def test_what_cannot_be_done_is_said(data):
     with pytest.raises(ModelError, match="none was published"):
         plug_in_regression(released(data, epsilon_n=None))
-    budget = Budget(epsilon=1.0, noise="discrete-laplace")
+    budget = Budget(epsilon=1.0, noise="discrete-laplace", neighbouring="add-remove")
     other = BernoulliStatistic.calibrated(column="column_0", budget=budget).draw(data, entropy=SystemEntropy())
     with pytest.raises(ModelError, match="bernoulli"):
         plug_in_regression(other)

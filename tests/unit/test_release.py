@@ -21,7 +21,7 @@ GRID = privurn.Grid(0, 80_000, 4_000)
 
 
 def test_release_of_a_column(tmp_path):
-    out = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
     assert isinstance(out.data, pd.DataFrame)
     assert list(out.data.columns) == ["pay"]
     assert len(out.data) == 8000
@@ -75,30 +75,27 @@ def test_open_labels_whose_own_name_is_other():
 
 def test_open_domain_urns(tmp_path):
     town = PAY[["town"]]
-    for name, extra in [
-        ("dirichlet-process", {}),
-        ("pitman-yor", {"discount": 0.5}),
-        ("pitman-yor", {"discount": "0.25", "strength": "-0.1"}),
-    ]:
-        out = privurn.release(town, domain=privurn.OpenLabels(), epsilon=1, delta=0.01, mechanism=name, **extra)
-        assert out.certificate["mechanism"]["name"] == name
-        folder = tmp_path / f"{name}{extra}"
+    for asked in (
+        privurn.OpenUrn(),
+        privurn.PitmanYorUrn(discount=0.5),
+        privurn.PitmanYorUrn(discount="0.25", strength="-0.1"),
+    ):
+        out = privurn.release(town, asked, domain=privurn.OpenLabels(), epsilon=1, delta=0.01)
+        assert out.certificate["mechanism"]["name"] == asked.alias
+        folder = tmp_path / repr(asked)
         out.save(folder)
         assert privurn.verify(folder).valid, privurn.verify(folder).reasons
     many = privurn.release(
-        town, domain=privurn.OpenLabels(), epsilon=1, delta=0.99, mechanism="dirichlet-process", strength=8000, n_records=2000
+        town, privurn.OpenUrn(strength=8000, records=2000), domain=privurn.OpenLabels(), epsilon=1, delta=0.99
     )
     fresh = {label for label in many.data.town if label.startswith("new_")}
     assert fresh == {f"new_{i + 1}" for i in range(len(fresh))}
     old = privurn.release(
         town,
+        privurn.OpenUrn(strength=8000, records=2000, old_values_only=True),
         domain=privurn.OpenLabels(),
         epsilon=1,
         delta=0.99,
-        mechanism="dirichlet-process",
-        strength=8000,
-        n_records=2000,
-        old_values_only=True,
     )
     assert set(old.data.town) <= {"a", "b", "c"}
     assert 800 < len(old.data) < 1200
@@ -107,13 +104,10 @@ def test_open_domain_urns(tmp_path):
 def test_base_measure_on_a_public_domain():
     out = privurn.release(
         PAY[["town"]],
+        privurn.OpenUrn(strength=10**6, base_weights=[0, 0, 0, 1, 0], records=400),
         domain=privurn.Categories(["a", "b", "c", "d"], outside="null"),
-        mechanism="dirichlet-process",
-        strength=10**6,
-        base_weights=[0, 0, 0, 1, 0],
         epsilon=1,
         delta=0.5,
-        n_records=400,
     )
     assert (out.data.town == "d").mean() > 0.9
 
@@ -121,20 +115,19 @@ def test_base_measure_on_a_public_domain():
 def test_prior_for_each_cell():
     out = privurn.release(
         PAY,
-        domain=privurn.Categories(["a", "b", "c"], outside="null"),
-        column="town",
+        privurn.Urn(alpha=[20, 30, "25.5", 40]),
+        domain={"town": privurn.Categories(["a", "b", "c"], outside="null")},
         epsilon=1,
         delta=1e-4,
-        alpha=[20, 30, "25.5", 40],
     )
     assert out.certificate["mechanism"]["parameters"]["alpha"] == ["20", "30", "51/2", "40"]
 
 
 def test_the_default_number_of_records_makes_most_of_the_data():
-    fine = privurn.release(PAY, domain=privurn.Grid(0, 80_000, 80), column="pay", epsilon=1, delta=1e-6)
+    fine = privurn.release(PAY, domain={"pay": privurn.Grid(0, 80_000, 80)}, epsilon=1, delta=1e-6)
     assert fine.certificate["records"] != 8000
     assert any("cells" in remark for remark in fine.remarks)
-    from privurn.releases.plan import plan_urn
+    from privurn.mechanisms.urn_plan import plan_urn
 
     guarantee = privurn.Guarantee(epsilon=1, delta=1e-6)
     cells = fine.certificate["mechanism"]["parameters"]["cells"]
@@ -148,8 +141,8 @@ def test_the_default_number_of_records_makes_most_of_the_data():
 
 
 def test_a_person_with_several_records():
-    one = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6)
-    three = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, contributions=3)
+    one = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    three = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, contributions=3)
     assert three.certificate["privacy_unit"]["contributions"] == 3
     assert three.certificate["achieved"]["delta"] <= 1e-6
     alpha = [
@@ -161,54 +154,67 @@ def test_a_person_with_several_records():
 @pytest.mark.parametrize(
     ("arguments", "kind", "number"),
     [
-        ({"alpha": 1}, CalibrationError, 3),
-        ({"mechanism": "dirichlet-process", "n_records": 5000}, CalibrationError, 3),
-        ({"mechanism": "dirichlet-process", "delta": 1e-9}, CalibrationError, 3),
-        ({"mechanism": "pitman-yor", "discount": 0.5, "n_records": 500}, CalibrationError, 3),
+        ({"mechanism": privurn.Urn(alpha=1)}, CalibrationError, 3),
+        ({"mechanism": privurn.OpenUrn(records=5000)}, CalibrationError, 3),
+        ({"mechanism": privurn.OpenUrn(), "delta": 1e-9}, CalibrationError, 3),
+        ({"mechanism": privurn.PitmanYorUrn(discount=0.5, records=500)}, CalibrationError, 3),
     ],
 )
 def test_what_cannot_be_had_comes_with_what_can(arguments, kind, number):
     with pytest.raises(kind) as caught:
-        privurn.release(PAY, domain=GRID, column="pay", **{"epsilon": 1, "delta": 1e-6, **arguments})
+        privurn.release(PAY, domain={"pay": GRID}, **{"epsilon": 1, "delta": 1e-6, **arguments})
     assert len(caught.value.alternatives) == number
 
 
 def test_the_alternatives_are_true():
+    refused = {"mechanism": privurn.Urn(alpha=2)}
     with pytest.raises(CalibrationError) as caught:
-        privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, alpha=2)
-    fewer, more_alpha, _ = caught.value.alternatives
-    records = int(fewer.partition("--records ")[2])
-    assert privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, alpha=2, n_records=records)
-    alpha = more_alpha.partition("--alpha ")[2]
-    assert privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, alpha=alpha)
+        privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, **refused)
+    for each in caught.value.alternatives:
+        assert privurn.release(PAY, **{"domain": {"pay": GRID}, "epsilon": 1, "delta": 1e-6, **refused, **each.changes})
+    fewer, more_alpha, larger_epsilon = caught.value.alternatives
+    assert fewer.changes["mechanism"] == privurn.Urn(alpha=2, records=fewer.changes["mechanism"].records)
+    assert more_alpha.changes["mechanism"] == privurn.Urn(alpha=more_alpha.changes["mechanism"].alpha)
+    assert str(fewer).endswith(f"with this alpha: mechanism={fewer.changes['mechanism']!r}")
+    assert larger_epsilon.changes.keys() == {"epsilon"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        ({"n_records": 0}, ModelError),
+        ({"mechanism": privurn.Urn(records=0)}, ModelError),
         ({"mechanism": "magic"}, FormatError),
-        ({"mechanism": "pitman-yor"}, ModelError),
-        ({"mechanism": "dirichlet-process", "discount": 0.2}, ModelError),
+        ({"mechanism": "auto"}, FormatError),
+        ({"mechanism": privurn.PitmanYorUrn(discount=0)}, ModelError),
+        ({"mechanism": privurn.PitmanYorUrn(discount=1)}, ModelError),
         ({"epsilon": 0}, ModelError),
         ({"delta": 1}, ModelError),
-        ({"column": None}, DomainError),
-        ({"column": "nonsense"}, DomainError),
-        ({"domain": privurn.OpenLabels(), "column": "town", "mechanism": "dirichlet-multinomial"}, ModelError),
-        ({"domain": privurn.OpenLabels(), "column": "town", "delta": 0}, CalibrationError),
-        ({"domain": privurn.OpenLabels(), "column": "town", "discovery_share": 1.0}, ModelError),
+        ({"domain": GRID}, DomainError),
+        ({"domain": {"nonsense": GRID}}, DomainError),
+        ({"domain": {"town": privurn.OpenLabels()}, "mechanism": privurn.Urn()}, ModelError),
+        ({"domain": {"town": privurn.OpenLabels()}, "delta": 0}, CalibrationError),
+        ({"domain": {"town": privurn.OpenLabels()}, "mechanism": privurn.Discover(share=1.0)}, ModelError),
         ({"domain": "grid"}, DomainError),
-        ({"alpha": [1, 2]}, ModelError),
+        ({"mechanism": privurn.Urn(alpha=[1, 2])}, ModelError),
     ],
 )
 def test_impossible_requests(arguments, kind):
     with pytest.raises(kind):
-        privurn.release(PAY, **{"domain": GRID, "column": "pay", "epsilon": 1, "delta": 1e-6, **arguments})
+        privurn.release(PAY, **{"domain": {"pay": GRID}, "epsilon": 1, "delta": 1e-6, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "field"),
+    [(privurn.NoisyCounts, "draws"), (privurn.Smoothed, "noise"), (privurn.Urn, "loss"), (privurn.OpenUrn, "discount")],
+)
+def test_a_mechanism_knows_its_own_fields_only(recipe, field):
+    with pytest.raises(TypeError, match=field):
+        recipe(**{field: 1})
 
 
 def test_seeded_releases_are_marked_and_repeatable(tmp_path):
     def make():
-        return privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, entropy=SeededEntropy(7))
+        return privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, entropy=SeededEntropy(7))
 
     first, second = make(), make()
     assert first.data.equals(second.data)
@@ -220,13 +226,13 @@ def test_seeded_releases_are_marked_and_repeatable(tmp_path):
 
 
 def test_a_release_keeps_no_confidential_data():
-    out = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
     seen = repr(out.__dict__) + json.dumps(dict(out.certificate.data))
     assert not any(repr(float(value)) in seen for value in PAY.pay[:200])
 
 
 def test_saving_never_overwrites(tmp_path):
-    out = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
     (tmp_path / "taken").mkdir()
     with pytest.raises(FormatError, match="exists"):
         out.save(tmp_path / "taken")
@@ -236,7 +242,7 @@ def test_saving_never_overwrites(tmp_path):
 
 
 def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch):
-    out = privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -261,8 +267,8 @@ def test_a_secret_number_of_records(tmp_path):
     from privurn.privacy.ledger import Ledger
 
     ledger = Ledger.create(tmp_path / "ledger", epsilon=2.0, delta=1e-5, neighbouring="add-remove")
-    arguments = {"domain": GRID, "column": "pay", "epsilon": 1, "delta": 1e-6, "neighbouring": "add-remove"}
-    out = privurn.release(PAY, n_records=2000, ledger=ledger, **arguments).save(tmp_path / "out")
+    arguments = {"domain": {"pay": GRID}, "epsilon": 1, "delta": 1e-6, "neighbouring": "add-remove"}
+    out = privurn.release(PAY, privurn.Urn(records=2000), ledger=ledger, **arguments).save(tmp_path / "out")
     assert len(out.data) == 2000
     assert out.certificate["n"] is None
     assert out.certificate["neighbouring"] == "add-remove"
@@ -271,18 +277,20 @@ def test_a_secret_number_of_records(tmp_path):
     with pytest.raises(ModelError, match="secret"):
         privurn.release(PAY, **arguments)
     with pytest.raises(CalibrationError) as caught:
-        privurn.release(PAY, n_records=2000, alpha=2, **arguments)
+        privurn.release(PAY, privurn.Urn(records=2000, alpha=2), **arguments)
     assert len(caught.value.alternatives) == 3
     with pytest.raises(DomainError, match="open labels"):
-        privurn.release(PAY, n_records=10, **{**arguments, "domain": privurn.OpenLabels(), "column": "town"})
+        privurn.release(PAY, privurn.Urn(records=10), **{**arguments, "domain": {"town": privurn.OpenLabels()}})
     with pytest.raises(ModelError, match="secret"):
-        privurn.release(PAY, n_records=10, mechanism="dirichlet-process", **arguments)
+        privurn.release(PAY, privurn.OpenUrn(records=10), **arguments)
     with pytest.raises(privurn.errors.LedgerError, match="add-remove neighbours"):
-        privurn.release(PAY, domain=GRID, column="pay", epsilon=0.1, delta=1e-6, ledger=ledger)
+        privurn.release(PAY, domain={"pay": GRID}, epsilon=0.1, delta=1e-6, ledger=ledger)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_secret_number_of_records_is_not_complained_about(n):
     frame = pl.DataFrame({"x": [1] * n}, schema={"x": pl.Int64})
-    out = privurn.release(frame, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-6, neighbouring="add-remove", n_records=50)
+    out = privurn.release(
+        frame, privurn.Urn(records=50), domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-6, neighbouring="add-remove"
+    )
     assert len(out.data) == 50

@@ -63,7 +63,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     home = tmp_path_factory.mktemp("report") / "out"
-    privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6).save(home)
+    privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6).save(home)
     return home
 
 
@@ -195,7 +195,7 @@ def test_the_confidential_page_is_marked_and_depends_on_the_data(folder, tmp_pat
 
 def test_distances_on_the_confidential_page(tmp_path):
     """A release that equals its data has distance 0 to them: the released file is given as the data."""
-    privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, n_records=4000).save(tmp_path / "out")
+    privurn.release(PAY, privurn.Urn(records=4000), domain={"pay": GRID}, epsilon=1, delta=1e-6).save(tmp_path / "out")
     text = report(tmp_path / "out", data=tmp_path / "out" / "data.csv").read_text()
     words = Outline(text).words
     assert re.search(r"in the column's unit 0 largest difference .* functions 0 total variation .* cells 0 ", words)
@@ -230,15 +230,19 @@ def test_text_is_escaped_unless_it_is_markup():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"domain": GRID, "mechanism": "perturbed-histogram", "publish": "counts", "delta": 0.0}, "41 noisy counts"),
-        ({"domain": GRID, "mechanism": "posterior-sample", "draws": 2}, "82 cell probabilities"),
+        ({"domain": GRID, "mechanism": privurn.NoisyCounts(publish="counts"), "delta": 0.0}, "41 noisy counts"),
+        ({"domain": GRID, "mechanism": privurn.PosteriorDraws(draws=2)}, "82 cell probabilities"),
         ({"domain": privurn.Bins([0, 20_000, 40_000, 90_000]), "contributions": 2}, "up to 2 records of one person"),
         ({"domain": privurn.Grid(0, 80_000, 2_000, nulls="cell", outside="other")}, "share (missing)"),
-        ({"domain": GRID, "neighbouring": "add-remove", "n_records": 3000}, "the number of records is secret"),
+        (
+            {"domain": GRID, "neighbouring": "add-remove", "mechanism": privurn.Urn(records=3000)},
+            "the number of records is secret",
+        ),
     ],
 )
 def test_every_kind_of_release(tmp_path, arguments, expected):
-    privurn.release(PAY, **{"column": "pay", "epsilon": 1, "delta": 1e-6, **arguments}).save(tmp_path / "out")
+    asked = {"epsilon": 1, "delta": 1e-6, **arguments, "domain": {"pay": arguments["domain"]}}
+    privurn.release(PAY, **asked).save(tmp_path / "out")
     assert expected in self_contained(report(tmp_path / "out").read_text()).words
     confidential = self_contained(report(tmp_path / "out", data=PAY).read_text()).words
     assert expected in confidential
@@ -262,14 +266,14 @@ def test_many_labels_are_cut(tmp_path):
 
 def test_a_ledger_that_paid_is_named(tmp_path):
     ledger = privurn.Ledger.create(tmp_path / "pay.ledger", epsilon=2, delta=1e-5)
-    privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, ledger=ledger).save(tmp_path / "out")
+    privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, ledger=ledger).save(tmp_path / "out")
     words = Outline(report(tmp_path / "out").read_text()).words
     assert str(ledger.meta["id"]) in words
     assert "was debited before" in words
 
 
 def test_seeded_releases_are_called_not_private(tmp_path):
-    privurn.release(PAY, domain=GRID, column="pay", epsilon=1, delta=1e-6, entropy=SeededEntropy(1)).save(tmp_path / "out")
+    privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, entropy=SeededEntropy(1)).save(tmp_path / "out")
     words = Outline(report(tmp_path / "out").read_text()).words
     assert "NOT PRIVATE" in words
 

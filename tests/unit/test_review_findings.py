@@ -70,7 +70,7 @@ def test_categories_that_are_written_alike_are_one():
 @pytest.mark.parametrize(("epsilon", "delta", "share"), [(3.27, 3e-7, 0.3), (1.8, 1e-5, 1 / 3), (0.7, 1e-6, 0.9)])
 def test_the_two_steps_of_label_discovery_add_up(tmp_path, epsilon, delta, share):
     labels = pd.DataFrame({"x": ["a"] * 3000 + ["b"] * 3000})
-    out = privurn.release(labels, domain=privurn.OpenLabels(), epsilon=epsilon, delta=delta, discovery_share=share)
+    out = privurn.release(labels, privurn.Discover(share=share), domain=privurn.OpenLabels(), epsilon=epsilon, delta=delta)
     out.save(tmp_path / "out")
     assert privurn.verify(tmp_path / "out").valid, privurn.verify(tmp_path / "out").reasons
 
@@ -90,7 +90,8 @@ def resealed(folder, edit):
         lambda d: d["privacy_unit"].update(unit="up to 1000 records of one person"),
         lambda d: d.update(assumptions=["Nobody is protected."]),
         lambda d: d.update(columns=["other"]),
-        lambda d: d["domain"].update(within="raw"),
+        lambda d: d["domain"].update(within="uniform"),
+        lambda d: d["domain"]["columns"]["value"].update(within="uniform"),
         lambda d: d.update(profile=[]),
         lambda d: d["achieved"].update(rho=0.0),
         lambda d: d["privacy_unit"].update(contributions=True),
@@ -120,7 +121,13 @@ def test_numbers_of_numpy_are_numbers(tmp_path, value):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"n_records": 2.5}, {"n_records": 10**12}, {"neighbouring": "foo"}, {"contributions": 0}, {"contributions": 1.5}],
+    [
+        {"mechanism": privurn.Urn(records=2.5)},
+        {"mechanism": privurn.Urn(records=10**12)},
+        {"neighbouring": "foo"},
+        {"contributions": 0},
+        {"contributions": 1.5},
+    ],
 )
 def test_requests_that_are_refused_before_anything_is_paid(tmp_path, arguments):
     ledger = Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-4)
@@ -151,8 +158,8 @@ def test_twice_the_same_column():
 
 
 def test_fractions_may_be_typed_as_certificates_write_them():
-    out = privurn.release(np.arange(500) % 4, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5, alpha="81/2")
+    out = privurn.release(np.arange(500) % 4, privurn.Urn(alpha="81/2"), domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5)
     assert out.certificate["mechanism"]["parameters"]["alpha"] == "81/2"
     for text in ("1/0", "a/b", "1/2/3"):
         with pytest.raises(DomainError):
-            privurn.release(np.arange(500) % 4, domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5, alpha=text)
+            privurn.release(np.arange(500) % 4, privurn.Urn(alpha=text), domain=privurn.Grid(0, 3, 1), epsilon=1, delta=1e-5)

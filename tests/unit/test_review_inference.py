@@ -15,9 +15,9 @@ from privurn.privacy.laws.noise import ratio_up
 @pytest.mark.parametrize(
     "job",
     [
-        lambda path: privurn.privatise(path, epsilon=1, bounds=(0, 100)),
+        lambda path: privurn.privatise(path, domain=privurn.Bounds(0, 100), epsilon=1),
         lambda path: privurn.release(path, domain=privurn.Grid(0, 100, 1), epsilon=1),
-        lambda path: privurn.compare(path, domain=privurn.Grid(0, 100, 10), epsilon=1, runs=1),
+        lambda path: privurn.compare(path, domain=privurn.Grid(0, 100, 10), epsilon=1, runs=privurn.Runs(1)),
     ],
     ids=["privatise", "release", "compare"],
 )
@@ -53,8 +53,12 @@ def test_a_statistics_file_with_a_further_field_is_refused(tmp_path):
     from privurn.inference.sums import Budget, PoissonStatistic, read_statistics
 
     path = tmp_path / "stats.json"
-    mechanism = PoissonStatistic.calibrated(column="visits", upper=9, budget=Budget(epsilon=1, epsilon_n=0.5))
-    release_statistics(_frame(), mechanism=mechanism, budget=Budget(epsilon=1, epsilon_n=0.5)).save(path)
+    mechanism = PoissonStatistic.calibrated(
+        column="visits", upper=9, budget=Budget(epsilon=1, epsilon_n=0.5, neighbouring="add-remove")
+    )
+    release_statistics(_frame(), mechanism=mechanism, budget=Budget(epsilon=1, epsilon_n=0.5, neighbouring="add-remove")).save(
+        path
+    )
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"exact_n": 50}))
     with pytest.raises(CertificateError, match="holds a schema, statistics and a certificate"):
@@ -77,7 +81,7 @@ def test_quotients_of_large_whole_numbers_are_rounded_up():
 
 def test_a_pure_channel_takes_no_delta():
     with pytest.raises(ModelError, match="no delta"):
-        privurn.privatise(np.arange(5.0), epsilon=1, delta=1e-6, bounds=(0, 5))
+        privurn.privatise(np.arange(5.0), domain=privurn.Bounds(0, 5), epsilon=1, delta=1e-6)
 
 
 def counted(folder, **how):
@@ -107,19 +111,16 @@ def test_labels_with_and_in_them_and_booleans():
     assert 0.15 < found.summary()[0].mean < 0.45
 
 
-@pytest.mark.parametrize("mechanism", ["dirichlet-process", "pitman-yor"])
+@pytest.mark.parametrize("mechanism", [privurn.OpenUrn(strength=50), privurn.PitmanYorUrn(strength=50, discount="0.25")])
 def test_a_label_that_looks_fresh_is_told_apart(mechanism):
     labels = np.array(["new_1", "b"])[np.random.default_rng(4).integers(0, 2, 3000)]
-    discount = {} if mechanism == "dirichlet-process" else {"discount": "0.25"}
     made = privurn.release(
         labels,
         domain=privurn.OpenLabels(),
         mechanism=mechanism,
-        strength=50,
         epsilon=4,
         delta=0.02,
         entropy=SeededEntropy(1),
-        **discount,
     )
     published = set(made.data.tolist())
     assert "new__1" in published

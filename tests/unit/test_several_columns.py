@@ -1,6 +1,7 @@
 """Privatising several columns of categories together: what comes out, what the certificate says, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import privurn
 from privurn.certificates.verify import verify
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.inference.mixtures.kernels import CategoricalKernel
@@ -28,8 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixe
 N = 400
 GROUP = np.random.default_rng(0).integers(2, size=N)
 TABLE = {"town": np.array(["u", "v"])[GROUP].tolist(), "age": (20 + 40 * GROUP).tolist(), "free": ["x"] * N}
-LISTED = {"town": ["u", "v", "w"], "age": [20, 60]}
-RESPONSE = {"channel": "randomised-response", "categories": LISTED}
+LISTED = {"town": privurn.Categories(["u", "v", "w"]), "age": privurn.Categories([20, 60])}
+RESPONSE = {"channel": privurn.RandomisedResponse(), "domain": LISTED}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_the_same_kind_of_frame_comes_out_with_its_rows_together(make):
 
 
 def test_the_certificate_states_the_whole(tmp_path):
-    made = privatise(pd.DataFrame(TABLE), **RESPONSE, column=["age", "town"], epsilon=3, contributions=2).save(tmp_path / "out")
+    made = privatise(pd.DataFrame(TABLE), **RESPONSE, epsilon=3, contributions=2).save(tmp_path / "out")
     verdict = verify(tmp_path / "out")
     assert verdict.valid, verdict.reasons
     certificate = Certificate.read(tmp_path / "out")
@@ -98,7 +100,8 @@ def test_missing_and_unlisted_values_have_their_cells():
     frame = pl.DataFrame({"town": ["u", None, "zebra", "v"], "age": [20, 60, None, 7]})
     with pytest.raises(DomainError, match="missing values in"):
         privatise(frame, **RESPONSE, epsilon=80)
-    out = privatise(frame, **RESPONSE, epsilon=80, nulls="cell", order="kept").data
+    cells = {name: replace(each, nulls="cell") for name, each in LISTED.items()}
+    out = privatise(frame, domain=cells, epsilon=80, order="kept").data
     assert out["town"].to_list() == ["u", None, "other", "v"]
     assert out["age"].to_list() == ["20", "60", None, "other"]
 
@@ -107,7 +110,11 @@ def test_columns_may_have_any_names(tmp_path):
     names = ["place", "cell_0", "place_", "t", 'quo"te', "a=b"]
     frame = pd.DataFrame({name: ["x", "y"] * 20 for name in names})
     made = privatise(
-        frame, channel="randomised-response", categories={name: ["x", "y"] for name in names}, epsilon=240, order="kept"
+        frame,
+        privurn.RandomisedResponse(),
+        domain={name: privurn.Categories(["x", "y"]) for name in names},
+        epsilon=240,
+        order="kept",
     ).save(tmp_path / "out")
     assert made.data.to_dict() == frame.to_dict()
     assert verify(tmp_path / "out").valid
@@ -117,30 +124,29 @@ def test_columns_may_have_any_names(tmp_path):
 def test_a_channel_object_brings_its_own_split():
     parts = [RandomisedResponseChannel.calibrate(categories=k, epsilon=e) for k, e in ((4, 2.0), (3, 0.5))]
     channel = RandomisedResponsesChannel(responses=tuple(parts))
-    made = privatise(pd.DataFrame(TABLE), channel=channel, categories=LISTED)
+    made = privatise(pd.DataFrame(TABLE), channel, domain=LISTED)
     assert made.certificate["target"]["epsilon"] == pytest.approx(2.5)
     assert channel_of(made.certificate) == channel
     assert made.remarks[0].startswith("epsilon is that of the whole record; columns keep")
     with pytest.raises(NotCertifiable):
-        privatise(pd.DataFrame(TABLE), channel=channel, categories=LISTED, epsilon=2.0)
+        privatise(pd.DataFrame(TABLE), channel, domain=LISTED, epsilon=2.0)
     with pytest.raises(ModelError, match="another number of categories"):
-        privatise(pd.DataFrame(TABLE), channel=channel, categories={"age": [20, 60], "town": ["u", "v", "w"]})
+        privatise(pd.DataFrame(TABLE), channel, domain={name: LISTED[name] for name in ("age", "town")})
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"column": ["town", "age"], "categories": ["u"], "epsilon": 1}, DomainError, "a list of categories each"),
-        ({"column": ["town", "free"], "categories": LISTED, "epsilon": 1}, DomainError, "do not match"),
-        ({"column": "town", "categories": LISTED, "epsilon": 1}, DomainError, "do not match"),
-        ({"categories": {}, "epsilon": 1}, DomainError, "do not match"),
-        ({"categories": {"town": ["u"], "absent": ["v"]}, "epsilon": 1}, DomainError, "no column 'absent'"),
-        ({"column": ["town", "age"], "epsilon": 1}, DomainError, "categories are missing"),
-        ({"categories": LISTED, "epsilon": 1, "delta": 1e-6}, ModelError, "needs no delta"),
-        ({"categories": LISTED, "epsilon": 1, "nulls": "lower"}, ModelError, "nulls='lower'"),
-        ({"categories": LISTED, "epsilon": 1, "channel": "randomised-responses"}, FormatError, "not known"),
+        ({"domain": privurn.Categories(["u"]), "epsilon": 1}, DomainError, "several columns"),
+        ({"domain": {"town": ["u"], "age": [20]}, "epsilon": 1}, DomainError, "domain of a column is missing"),
+        ({"domain": {}, "epsilon": 1}, DomainError, "domain of a column is missing"),
+        ({"domain": {**LISTED, "absent": LISTED["town"]}, "epsilon": 1}, DomainError, "no column 'absent'"),
+        ({"epsilon": 1}, DomainError, "domain of a column is missing"),
+        ({"domain": LISTED, "epsilon": 1, "delta": 1e-6}, ModelError, "needs no delta"),
+        ({"domain": LISTED, "epsilon": 1, "channel": "randomised-response"}, FormatError, "not one that can be asked for"),
+        ({"domain": LISTED, "epsilon": 1, "channel": privurn.Laplace()}, DomainError, "is for numbers within bounds"),
         (
-            {"channel": "laplace", "column": ["age", "town"], "bounds": (0, 1), "epsilon": 1},
+            {"channel": privurn.Laplace(), "domain": {"age": privurn.Bounds(0, 1), "town": LISTED["town"]}, "epsilon": 1},
             ModelError,
             "only randomised response takes several",
         ),
@@ -149,7 +155,7 @@ def test_a_channel_object_brings_its_own_split():
 )
 def test_refusals(arguments, error, message):
     with pytest.raises(error, match=message):
-        privatise(pd.DataFrame(TABLE), **{"channel": "randomised-response", **arguments})
+        privatise(pd.DataFrame(TABLE), **{"channel": privurn.RandomisedResponse(), **arguments})
 
 
 def test_the_mixture_behind_several_columns_is_found(tmp_path):

@@ -15,14 +15,14 @@ PURE = {"epsilon": 2.0, "delta": 0.0}
 @pytest.mark.parametrize(
     ("domain", "options"),
     [
-        (UNIT, {"mechanism": "exponential"}),
-        (UNIT, {"mechanism": "exponential", "loss": "w1", "n_records": 300}),
-        (privurn.Bins([0, 0.1, 0.3, 1]), {"mechanism": "exponential", "loss": "w1", "n_records": 40}),
-        (UNIT, {"mechanism": "pseudo-posterior", "model": Beta(points=(60, 30))}),
-        (UNIT, {"mechanism": "pseudo-posterior", "model": Beta(points=(60, 30)), "reference": Beta(mean=(0.1, 0.2))}),
+        (UNIT, {"mechanism": privurn.Exponential()}),
+        (UNIT, {"mechanism": privurn.Exponential(loss="w1", records=300)}),
+        (privurn.Bins([0, 0.1, 0.3, 1]), {"mechanism": privurn.Exponential(loss="w1", records=40)}),
+        (UNIT, {"mechanism": privurn.Pseudo(model=Beta(points=(60, 30)))}),
+        (UNIT, {"mechanism": privurn.Pseudo(model=Beta(points=(60, 30)), reference=Beta(mean=(0.1, 0.2)))}),
         (
             UNIT,
-            {"mechanism": "pseudo-posterior", "model": Beta(points=(60, 30)), "neighbouring": "add-remove", "n_records": 100},
+            {"mechanism": privurn.Pseudo(model=Beta(points=(60, 30)), records=100), "neighbouring": "add-remove"},
         ),
     ],
 )
@@ -38,16 +38,14 @@ def test_release_save_verify(tmp_path, domain, options):
 @pytest.mark.parametrize(
     ("domain", "options", "kind"),
     [
-        (UNIT, {"mechanism": "pseudo-posterior"}, ModelError),
-        (UNIT, {"mechanism": "exponential", "model": Beta()}, ModelError),
-        (UNIT, {"mechanism": "dirichlet-multinomial", "loss": "l1"}, ModelError),
-        (UNIT, {"mechanism": "exponential", "loss": "l7"}, ModelError),
-        (UNIT, {"mechanism": "exponential", "loss": "l2", "n_records": 1000}, CalibrationError),
-        (UNIT, {"mechanism": "exponential", "neighbouring": "add-remove", "n_records": 10}, ModelError),
-        (privurn.Grid(0, 1, "0.5", nulls="cell"), {"mechanism": "exponential", "loss": "w1"}, ModelError),
-        (privurn.Grid(0, 1, "0.5", nulls="cell"), {"mechanism": "pseudo-posterior", "model": Beta()}, DomainError),
-        (privurn.Grid(-5, 5, 1), {"mechanism": "pseudo-posterior", "model": Beta()}, (DomainError, ModelError)),
-        (privurn.OpenLabels(), {"mechanism": "exponential"}, ModelError),
+        (UNIT, {"mechanism": privurn.Pseudo()}, ModelError),
+        (UNIT, {"mechanism": privurn.Exponential(loss="l7")}, ModelError),
+        (UNIT, {"mechanism": privurn.Exponential(loss="l2", records=1000)}, CalibrationError),
+        (UNIT, {"mechanism": privurn.Exponential(records=10), "neighbouring": "add-remove"}, ModelError),
+        (privurn.Grid(0, 1, "0.5", nulls="cell"), {"mechanism": privurn.Exponential(loss="w1")}, ModelError),
+        (privurn.Grid(0, 1, "0.5", nulls="cell"), {"mechanism": privurn.Pseudo(model=Beta())}, DomainError),
+        (privurn.Grid(-5, 5, 1), {"mechanism": privurn.Pseudo(model=Beta())}, (DomainError, ModelError)),
+        (privurn.OpenLabels(), {"mechanism": privurn.Exponential()}, ModelError),
     ],
 )
 def test_impossible_requests(domain, options, kind):
@@ -58,7 +56,7 @@ def test_impossible_requests(domain, options, kind):
 def test_several_columns_are_not_one():
     two = np.column_stack([SHARES, SHARES])
     domain = {"column_0": UNIT, "column_1": UNIT}
-    for options in ({"mechanism": "pseudo-posterior", "model": Normal(mean=(0, 1), deviation=(0.1, 1))},):
+    for options in ({"mechanism": privurn.Pseudo(model=Normal(mean=(0, 1), deviation=(0.1, 1)))},):
         with pytest.raises(DomainError, match="one column"):
             privurn.release(two, domain=domain, **PURE, **options)
 

@@ -122,7 +122,7 @@ def test_a_release_of_formulas(tmp_path):
 
 def test_discovered_labels_and_privatised_ones_are_read_back(tmp_path):
     data = pa.table({"town": ["=a"] * 200 + ["b"] * 200})
-    made = privurn.release(data, domain=privurn.OpenLabels(), column="town", epsilon=8, delta=1e-3).save(tmp_path / "open")
+    made = privurn.release(data, domain={"town": privurn.OpenLabels()}, epsilon=8, delta=1e-3).save(tmp_path / "open")
     from privurn.inference.counts.released import observe
     from privurn.inference.mixtures.reading import read_privatised
 

@@ -26,7 +26,7 @@ from privurn.privacy.ledger import Ledger
 from privurn.releases.statistics import release_statistics
 
 SECRET = 8675309.25
-BUDGET = Budget(epsilon=1.0, epsilon_n=0.1)
+BUDGET = Budget(epsilon=1.0, epsilon_n=0.1, neighbouring="add-remove")
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,9 @@ def mechanisms(budget):
 
 BUDGETS = [
     BUDGET,
-    Budget(epsilon=0.3),
+    Budget(epsilon=0.3, neighbouring="add-remove"),
     Budget(epsilon=0.7, neighbouring="replace-one", contributions=2),
-    Budget(epsilon=1.0, epsilon_n=0.5, delta=1e-6, noise="discrete-gaussian"),
+    Budget(epsilon=1.0, epsilon_n=0.5, delta=1e-6, noise="discrete-gaussian", neighbouring="add-remove"),
     Budget(epsilon=1.0, delta=1e-6, noise="discrete-gaussian", neighbouring="replace-one"),
 ]
 
@@ -86,7 +86,7 @@ def test_written_read_and_verified(people, tmp_path, budget):
 
 def test_values_are_near_the_truth(people):
     """At a large epsilon the released sums are the sums that the class describes, offsets and all."""
-    budget = Budget(epsilon=500.0, epsilon_n=50.0)
+    budget = Budget(epsilon=500.0, epsilon_n=50.0, neighbouring="add-remove")
     for mechanism in mechanisms(budget):
         public = mechanism.draw(people, entropy=SystemEntropy())
         assert public.noisy_n == 500.0
@@ -239,7 +239,7 @@ def test_seeded_statistics_say_so(people, tmp_path):
 )
 def test_impossible_budgets(wrong, words):
     with pytest.raises(ModelError, match=words):
-        Budget(**{"epsilon": 1.0, **wrong})
+        Budget(**{"epsilon": 1.0, "neighbouring": "add-remove", **wrong})
 
 
 def test_impossible_mechanisms():
@@ -257,7 +257,7 @@ def test_impossible_mechanisms():
         ({"covariates": ["x", "x"]}, "twice"),
         ({"covariates": ["y"]}, "twice"),
         ({"squares": "odd"}, "plain"),
-        ({"budget": Budget(epsilon=1, noise="discrete-laplace")}, "whole numbers"),
+        ({"budget": Budget(epsilon=1, noise="discrete-laplace", neighbouring="add-remove")}, "whole numbers"),
     ]:
         with pytest.raises(PrivurnError, match=words):
             regression(**given)
@@ -328,14 +328,18 @@ def test_batches_add_up(tmp_path):
     """A table larger than one batch, as frame and as file, gives the sums of all its records."""
     rng = np.random.default_rng(3)
     values = rng.integers(0, 11, 300_000).astype(float)
-    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0))
+    mechanism = NormalStatistic.calibrated(
+        response="v", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0, neighbouring="add-remove")
+    )
     exact = mechanism.record_units(values[:, None]).sum(axis=0) * mechanism.noise.step
     (tmp_path / "v.csv").write_text("v\n" + "\n".join(str(each) for each in values) + "\n")
     for data in (pa.table({"v": values}), str(tmp_path / "v.csv"), values):
         own = (
             mechanism
             if not isinstance(data, np.ndarray)
-            else NormalStatistic.calibrated(response="value", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0))
+            else NormalStatistic.calibrated(
+                response="value", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0, neighbouring="add-remove")
+            )
         )
         public = own.draw(data, entropy=SystemEntropy())
         assert np.all(np.abs(public.values - exact) < 40 * own.noise.scale)

@@ -28,7 +28,7 @@ TOWN = privurn.Categories(["a", "b", "c"])
 
 @pytest.fixture
 def folder(tmp_path):
-    privurn.release(PEOPLE, domain={"town": TOWN}, epsilon=1.0, delta=1e-5, n_records=50).save(tmp_path / "out")
+    privurn.release(PEOPLE, privurn.Urn(records=50), domain={"town": TOWN}, epsilon=1.0, delta=1e-5).save(tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -285,7 +285,7 @@ def test_junk_certificates_get_an_answer(tmp_path, what):
 def test_any_bytes_get_an_answer(tmp_path_factory, content, name):
     folder = tmp_path_factory.getbasetemp() / "any-bytes"
     if not folder.exists():
-        privurn.release(PEOPLE, domain={"town": TOWN}, epsilon=1.0, delta=1e-5, n_records=50).save(folder)
+        privurn.release(PEOPLE, privurn.Urn(records=50), domain={"town": TOWN}, epsilon=1.0, delta=1e-5).save(folder)
     before = (folder / "certificate.json").read_bytes()
     try:
         if name == "certificate.json":
@@ -314,19 +314,21 @@ def test_what_cannot_be_certified_is_not_paid_for(tmp_path):
     noise = NoiseLaw(kind="laplace", scale=1, step=1)
     own = Own(neighbouring="add-remove", noise=noise, column="age")
     with pytest.raises(NotCertifiable):
-        release_statistics(PEOPLE, mechanism=own, budget=Budget(epsilon=1.0), ledger=ledger)
+        release_statistics(PEOPLE, mechanism=own, budget=Budget(epsilon=1.0, neighbouring="add-remove"), ledger=ledger)
     assert ledger.entries() == []
     known = BernoulliStatistic(neighbouring="add-remove", noise=noise, column="age")
-    release_statistics(PEOPLE, mechanism=known, budget=Budget(epsilon=1.0), ledger=ledger).save(tmp_path / "stats.json")
+    release_statistics(PEOPLE, mechanism=known, budget=Budget(epsilon=1.0, neighbouring="add-remove"), ledger=ledger).save(
+        tmp_path / "stats.json"
+    )
     assert privurn.verify(tmp_path / "stats.json").reasons == ()
 
 
 def test_local_noise_lies_on_its_lattice(tmp_path):
     made = {
-        "laplace": {"column": "pay", "bounds": (0.1, 9.3), "channel": "laplace"},
-        "gaussian": {"column": "pay", "bounds": (-1e6, 1e6), "channel": "gaussian", "delta": 1e-5},
-        "wavelet": {"column": "pay", "bounds": (0, 9), "channel": "haar-wavelet", "levels": 2},
-        "whole": {"column": "age", "bounds": (0, 6), "channel": "discrete-gaussian", "delta": 1e-5},
+        "laplace": {"channel": privurn.Laplace(), "domain": {"pay": privurn.Bounds(0.1, 9.3)}},
+        "gaussian": {"channel": privurn.Gaussian(), "domain": {"pay": privurn.Bounds(-1e6, 1e6)}, "delta": 1e-5},
+        "wavelet": {"channel": privurn.HaarWavelet(levels=2), "domain": {"pay": privurn.Bounds(0, 9)}},
+        "whole": {"channel": privurn.DiscreteGaussian(), "domain": {"age": privurn.Bounds(0, 6)}, "delta": 1e-5},
     }
     for name, asked in made.items():
         out = tmp_path / name
@@ -344,7 +346,7 @@ def test_a_million_rows_are_checked_in_seconds(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(0, 100, 10**6), "town": rng.choice(["a", "b", "c"], 10**6)})
     domain = {"age": privurn.Grid(0, 99, 1), "town": TOWN}
-    privurn.release(table, domain=domain, epsilon=1.0, delta=1e-6, n_records=10**6).save(tmp_path / "out")
+    privurn.release(table, privurn.Urn(records=10**6), domain=domain, epsilon=1.0, delta=1e-6).save(tmp_path / "out")
     started = time.process_time()
     assert privurn.verify(tmp_path / "out").reasons == ()
     assert time.process_time() - started < 15.0

@@ -58,7 +58,7 @@ def audit_callable(
     claim = Claim(epsilon, delta)
     if takes in ("records", "counts"):
         if cells is None:
-            raise ModelError("the number of cells is missing.", hint="For example cells=3 (--cells 3)")
+            raise ModelError("the number of cells is missing.", hint="For example cells=3")
         pairs, support = _cell_pairs(n, cells, takes, neighbouring, contributions), []
     else:
         make = _Values(n, bounds) if takes == "values" else _Labels(n)
@@ -74,7 +74,7 @@ def _check_runs(function: Callable[[Any], Any], pair: Pair) -> float:
     start = time.perf_counter()
     outputs = [output for data in (pair.first, pair.second) for output in each_call(function)(data, size=PROBED)]
     if all(isinstance(output, str) and output.startswith(RAISED) for output in outputs):
-        raise FormatError(f"the function {outputs[0]} on both tables.", hint="It gets one NumPy array: see takes (--takes)")
+        raise FormatError(f"the function {outputs[0]} on both tables.", hint="It gets one NumPy array: see takes")
     return (time.perf_counter() - start) / len(outputs) + 1e-5
 
 
@@ -138,7 +138,7 @@ class _Values(_Raw):
     def __init__(self, n: int, bounds: Sequence[float] | None) -> None:
         super().__init__(n)
         if bounds is None or len(bounds) != 2 or not bounds[0] < bounds[1] or not all(np.isfinite(bounds)):
-            raise ModelError("raw numbers need public bounds.", hint="For example bounds=(0, 100) (--bounds 0:100)")
+            raise ModelError("raw numbers need public bounds.", hint="For example bounds=(0, 100)")
         self.low, self.high = float(bounds[0]), float(bounds[1])
         gap = np.spacing(max(abs(self.low), abs(self.high)))  # marks are rounded to floats, and a float may stand for several
         self.marks = min(2.0**52, (self.high - self.low) / gap) / 2.0

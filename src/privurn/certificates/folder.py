@@ -15,7 +15,7 @@ FORMATS = ("csv", "parquet")
 def check_format(file_format: str) -> None:
     """A format that data can be written in."""
     if file_format not in FORMATS:
-        raise FormatError(f"the format {file_format!r} is not known.", hint="--format csv or --format parquet")
+        raise FormatError(f"the format {file_format!r} is not known.", hint="file_format='csv' or file_format='parquet'")
 
 
 def save_release(table: Any, certificate: Certificate, folder: Path, *, file_format: Literal["csv", "parquet"]) -> Certificate:

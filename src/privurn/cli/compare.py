@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text
-from privurn.cli.parsing import parse_domain, parse_model, whole_number
+from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
 from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
 from privurn.errors import FormatError
 
@@ -73,6 +73,8 @@ def compare(
 
     Nothing is released and no budget is spent; the table, the words and the pictures are for the custodian only.
     """
+    from privurn.mechanisms.pseudo_posterior import Pseudo
+    from privurn.reports.comparison.comparison import Runs
     from privurn.reports.comparison.comparison import compare as make_comparison
 
     declared = parse_domain(
@@ -87,21 +89,18 @@ def compare(
     )
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
-    given_model = None if model is None else parse_model(model)
+    given_model = None if model is None else Pseudo(model=parse_model(model))
     with _progress(quiet=json) as progress:
         found = make_comparison(
             file,
-            domain=declared,
-            column=column[0] if column and len(column) == 1 and not isinstance(declared, dict) else None,
+            domain=named_column(declared, column),
             epsilon=epsilon,
             delta=delta,
             mechanisms=mechanism,
-            n_records=None if records is None else whole_number(records),
-            model=given_model,
+            records=None if records is None else whole_number(records),
+            pseudo=given_model,
             asymptotic=asymptotic,
-            runs=whole_number(runs),
-            seed=seed,
-            processes=processes,
+            runs=Runs(whole_number(runs), seed=seed, processes=processes),
             progress=progress,
         )
     pictures = [] if plot is None else _draw(found, plot)

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 
@@ -21,6 +23,7 @@ from privurn.cli import (
     statistics,
     verify,
 )
+from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
@@ -39,9 +42,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
-app.command("release", epilog=release.EXAMPLES)(release.release)
+app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
-app.command("privatise", epilog=privatise.EXAMPLES)(privatise.privatise)
+app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)
 app.command("statistics", epilog=statistics.EXAMPLES)(statistics.statistics)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
@@ -69,6 +72,20 @@ def main(
     """Certified differentially private synthetic data from Bayesian nonparametric urns."""
 
 
+def spoken(error: PrivurnError) -> str:
+    """An error in words of the command line: the library's own speak Python."""
+    from privurn.cli.flags import error_text
+
+    return error_text(error, _option_names(typer.main.get_command(app)))
+
+
+def _option_names(command: Any) -> Iterator[str]:
+    for each in getattr(command, "commands", {}).values():
+        yield from _option_names(each)
+    for each in command.params:
+        yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
+
+
 def _interrupted() -> None:
     sys.stderr.write("interrupted: nothing is half-written; what a ledger had already paid stays paid\n")
     sys.exit(INTERRUPTED)
@@ -80,7 +97,7 @@ def run() -> None:
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except PrivurnError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {spoken(error)}\n")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _interrupted()

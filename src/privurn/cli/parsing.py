@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +71,16 @@ def parse_domain(
     domain_file: str | None,
     outside: str | None,
     nulls: str,
+    within: str = "midpoint",
 ) -> AnyDomain | dict[str, ColumnDomain]:
     """One domain for one column, or COLUMN=DOMAIN pairs for several taken jointly."""
     from privurn.domain import OpenLabels, domain_from_file
 
+    if within != "midpoint" and not bins:
+        raise FormatError("only records in bins can be spread out.", hint="Declare --bins, or leave --within out")
     described: list[tuple[Callable[..., ColumnDomain], str]] = [
         *((_grid, text) for text in grids),
-        *((_bins, text) for text in bins),
+        *((partial(_bins, within=within), text) for text in bins),
         *((_categories, text) for text in categories),
     ]
     if (domain_file is not None) + open_labels + bool(described) != 1:
@@ -108,6 +112,13 @@ def parse_domain(
             "the columns and the named domains do not match.", hint="Leave --column out, or name the same columns"
         )
     return joint
+
+
+def named_column(domain: Any, columns: Sequence[str] | None) -> Any:
+    """A single domain under the name of its column, where that is given."""
+    if columns and len(columns) == 1 and not isinstance(domain, Mapping) and domain.kind != "joint":
+        return {columns[0]: domain}
+    return domain
 
 
 def _has_name(text: str) -> bool:

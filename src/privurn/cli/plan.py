@@ -41,8 +41,9 @@ def plan(
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
     from privurn.domain import Domain, JointDomain
+    from privurn.mechanisms.urn_plan import explain, plan_default
     from privurn.privacy.profile import Guarantee
-    from privurn.releases.plan import explain, options, plan_default
+    from privurn.releases.plan import options
 
     size: int | None
     if cells is not None and (grid or bins or categories or open_labels or domain):

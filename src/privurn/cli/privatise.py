@@ -6,6 +6,7 @@ import typer
 
 from privurn.cli import making
 from privurn.cli.console import print_text, stages
+from privurn.cli.mechanism_options import ChannelCommand
 from privurn.cli.release import Epsilon, Json
 from privurn.errors import FormatError
 
@@ -26,15 +27,17 @@ privurn privatise visits.csv --channel randomised-response --categories town=a,b
 
 
 def privatise(
+    context: typer.Context,
     file: making.DataFile,
     epsilon: Epsilon,
     output: making.Folder,
     channel: Annotated[
         str,
         typer.Option(
-            help="laplace, gaussian, haar-wavelet, randomised-response, discrete-laplace or discrete-gaussian (whole numbers)."
+            help="auto (laplace, or randomised-response with --categories), laplace, gaussian, haar-wavelet, "
+            "randomised-response, discrete-laplace or discrete-gaussian (whole numbers)."
         ),
-    ] = "laplace",
+    ] = "auto",
     delta: Annotated[float, typer.Option("--delta", help="Allowed failure probability; the Gaussian channels need it.")] = 0.0,
     column: Annotated[
         list[str] | None,
@@ -53,11 +56,6 @@ def privatise(
             help="Public values of randomised response, comma-separated; COLUMN=LIST for each of several, which share epsilon.",
         ),
     ] = None,
-    levels: Annotated[int | None, typer.Option(help="Finest level of the wavelet.", show_default=False)] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option(help="Gaussian: analytic (default), zcdp, classical. Wavelet: tight (default), butucea2020."),
-    ] = None,
     nulls: Annotated[
         str, typer.Option(help="Missing values: error (declared absent), lower (numbers: the lower bound), cell (categories).")
     ] = "error",
@@ -72,34 +70,19 @@ def privatise(
     json: Json = False,
 ) -> None:
     """Privatise every record of a column, or of several, by itself (local differential privacy) with a certificate."""
-    from privurn.cli.parsing import parse_domain
     from privurn.releases.privatise import privatise as make
 
     making.check_output(output, file_format)
-    listed: Any = None
-    if categories:
-        listed = parse_domain(
-            columns=column or [],
-            grids=[],
-            bins=[],
-            categories=categories,
-            open_labels=False,
-            domain_file=None,
-            outside=None,
-            nulls="cell" if nulls == "cell" else "error",
-        )
+    domain = _domain(bounds, categories or [], column or [], nulls)
+    default = "randomised-response" if categories else "laplace"
+    asked = ChannelCommand.asked(context, ChannelCommand.named(default if channel == "auto" else channel))
     with stages(quiet=json) as progress:
         made = make(
             file,
-            channel=channel,  # type: ignore[arg-type]
+            asked,
+            domain=domain,
             epsilon=epsilon,
             delta=delta,
-            bounds=None if bounds is None else parse_bounds(bounds),
-            categories=listed,
-            levels=levels,
-            calibration=calibration,  # type: ignore[arg-type]
-            column=column,
-            nulls=nulls,  # type: ignore[arg-type]
             order="kept" if keep_order else "shuffled",
             contributions=contributions,
             ledger=making.payment(ledger, no_ledger),
@@ -107,6 +90,33 @@ def privatise(
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]
     making.show_folder(made, output, json=json, words=lambda: _report(made))
+
+
+def _domain(bounds: str | None, categories: list[str], columns: list[str], nulls: str) -> Any:
+    """Bounds of a column of numbers, or the categories of one or several."""
+    from privurn.cli.parsing import named_column, parse_domain
+    from privurn.domain import Bounds
+
+    if (bounds is None) == (not categories):
+        raise FormatError("say what values the column may hold, in one way.", hint="--bounds LO:HI, or --categories LIST")
+    allowed = ("error", "cell") if categories else ("error", "lower")
+    if nulls not in allowed:
+        raise FormatError(f"--nulls {nulls} is not possible here.", hint=" or ".join(allowed))
+    if bounds is not None:
+        if len(columns) > 1:
+            raise FormatError("only randomised response takes several columns.", hint="Privatise one column at a time")
+        return named_column(Bounds(*parse_bounds(bounds), nulls=nulls), columns)  # type: ignore[arg-type]
+    listed = parse_domain(
+        columns=columns,
+        grids=[],
+        bins=[],
+        categories=categories,
+        open_labels=False,
+        domain_file=None,
+        outside=None,
+        nulls=nulls,
+    )
+    return named_column(listed, columns)
 
 
 def parse_bounds(text: str) -> tuple[float, float]:

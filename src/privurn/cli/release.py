@@ -6,7 +6,8 @@ import typer
 
 from privurn.cli import making
 from privurn.cli.console import print_text, stages
-from privurn.cli.parsing import parse_domain, parse_model, parse_neighbouring, whole_number
+from privurn.cli.mechanism_options import asked_mechanism
+from privurn.cli.parsing import named_column, parse_domain, parse_neighbouring
 
 if TYPE_CHECKING:
     from privurn.certificates.release import Release
@@ -52,6 +53,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 
 def release(
+    context: typer.Context,
     file: making.DataFile,
     epsilon: Epsilon,
     output: making.Folder,
@@ -64,46 +66,9 @@ def release(
     domain: DomainFile = None,
     outside: Outside = None,
     nulls: Nulls = "error",
-    records: Annotated[
-        str | None, typer.Option("--records", help="How many records to release. Default: chosen from public quantities.")
-    ] = None,
     mechanism: Annotated[
-        str,
-        typer.Option(
-            help="auto, dirichlet-multinomial, dirichlet-process, pitman-yor, perturbed-histogram, smoothed-histogram, "
-            "posterior-sample, exponential or pseudo-posterior."
-        ),
+        str, typer.Option(help="auto, or one of those below, each with options of its own.", show_default=True)
     ] = "auto",
-    alpha: Annotated[
-        str | None, typer.Option(help="Prior records in each cell. Default: the smallest that is private.")
-    ] = None,
-    strength: Annotated[str, typer.Option(help="Strength of the open-domain urns.")] = "1",
-    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn, in (0, 1); it needs one.")] = "0",
-    old_values_only: Annotated[
-        bool,
-        typer.Option("--old-values-only", help="Open-domain urns: publish only copies of old values; their number is random."),
-    ] = False,
-    discovery_share: Annotated[float, typer.Option(help="Part of the budget that naming open labels spends.")] = 0.5,
-    noise: Annotated[
-        str | None,
-        typer.Option(help="Perturbed histogram: discrete-laplace (default), laplace or discrete-gaussian.", show_default=False),
-    ] = None,
-    publish: Annotated[
-        str | None,
-        typer.Option(help="Perturbed histogram: records (default) or the noisy counts themselves.", show_default=False),
-    ] = None,
-    smoothing: Annotated[
-        str | None,
-        typer.Option(help="Weight of the uniform in a smoothed (default: the smallest) or perturbed histogram (default: 0)."),
-    ] = None,
-    draws: Annotated[int | None, typer.Option(help="Posterior sample: how many (default 1).", show_default=False)] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(help="Exponential mechanism: l1 (default), l2, l2-squared, hellinger, hellinger-squared or w1."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Pseudo-posterior: beta, bernoulli, or a YAML/JSON file with kind and bounds.")
-    ] = None,
     within: Annotated[str, typer.Option(help="Records in bins become the bin's midpoint, or uniform in the bin.")] = "midpoint",
     contributions: making.Contributions = 1,
     neighbouring: NeighbouringOption = "replace-one",
@@ -114,6 +79,7 @@ def release(
     json: Json = False,
 ) -> None:
     """Release synthetic records of a column (or a few taken jointly) with a certificate."""
+    from privurn.domain import OpenLabels
     from privurn.releases.release import release as make_release
 
     making.check_output(output, file_format)
@@ -126,28 +92,16 @@ def release(
         domain_file=domain,
         outside=outside,
         nulls=nulls,
+        within=within,
     )
+    asked = asked_mechanism(context, mechanism, open_labels=isinstance(declared, OpenLabels))
     with stages(quiet=json) as progress:
         made = make_release(
             file,
-            domain=declared,
-            column=column[0] if column and len(column) == 1 and not isinstance(declared, dict) else None,
+            asked,
+            domain=named_column(declared, column),
             epsilon=epsilon,
             delta=delta,
-            n_records=None if records is None else whole_number(records),
-            mechanism=mechanism,  # type: ignore[arg-type]
-            alpha=alpha,
-            strength=strength,
-            discount=discount,
-            old_values_only=old_values_only,
-            discovery_share=discovery_share,
-            noise=noise,  # type: ignore[arg-type]
-            publish=publish,  # type: ignore[arg-type]
-            weight=smoothing,
-            draws=draws,
-            loss=loss,  # type: ignore[arg-type]
-            model=None if model is None else parse_model(model),
-            within=within,  # type: ignore[arg-type]
             contributions=contributions,
             neighbouring=parse_neighbouring(neighbouring),
             ledger=making.payment(ledger, no_ledger),
@@ -158,6 +112,7 @@ def release(
 
 
 def _report(made: "Release") -> None:
+    from privurn.cli.flags import translated
     from privurn.domain import domain_from_json
 
     certificate = made.certificate
@@ -174,4 +129,4 @@ def _report(made: "Release") -> None:
     if certificate["domain"]["kind"] == "joint":
         print_text(f"Domain:    {domain_from_json(certificate['domain']).describe()}.")
     for remark in made.remarks:
-        print_text(f"Note: {remark}")
+        print_text(f"Note: {translated(remark, {'records'})}")

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 privurn statistics people.csv --model regression --y pay --x age --x years --bounds pay=0:200000 --bounds age=0:120
---bounds years=0:60 --epsilon 1 --epsilon-n 0.1 -o stats.json
+--bounds years=0:60 --epsilon 1 --epsilon-n 0.1 --neighbouring add-remove -o stats.json
 
-privurn statistics people.csv --model logistic --y ill --x age --bounds age=0:120 --epsilon 1 --epsilon-n 0.1 -o stats.json
+privurn statistics people.csv --model logistic --y ill --x age --bounds age=0:120 --epsilon 1 -o stats.json
 
 privurn statistics people.csv --model table --categories smoker=yes,no --categories ill=yes,no --epsilon 1 -o stats.json
 
 privurn statistics days.csv --model dirichlet --part sleep --part work --part rest --floor 0.001 --epsilon 1 -o stats.json
 
-privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 --neighbouring replace-one -o stats.json"""
+privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 -o stats.json"""
 
 MODELS = ("regression", "dirichlet", "table", "bernoulli", "poisson", "normal", "logistic")
 
@@ -54,7 +54,7 @@ def statistics(
     ],
     epsilon_n: Annotated[
         float | None,
-        typer.Option("--epsilon-n", help="Privacy loss of the number of records. Left out: nothing about it is published."),
+        typer.Option("--epsilon-n", help="With add-remove: privacy loss of n. Left out: nothing about it is published."),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise; 0 for the others.")] = 0.0,
     y: Annotated[
@@ -82,8 +82,8 @@ def statistics(
         typer.Option(help="laplace, discrete-laplace (whole numbers; tables' default) or discrete-gaussian (with --delta)."),
     ] = None,
     neighbouring: Annotated[
-        str, typer.Option("--neighbouring", help="add-remove (n is secret) or replace-one (n is public and published).")
-    ] = "add-remove",
+        str, typer.Option("--neighbouring", help="replace-one (n is public and published) or add-remove (n is secret).")
+    ] = "replace-one",
     missing: Annotated[
         str | None,
         typer.Option(
@@ -217,7 +217,16 @@ def _mechanism(
     if model == "dirichlet":
         return DirichletStatistic.calibrated(parts=parts, floor=floor or 0.0, **policy)
     if model == "table":
-        domain = parse_domain(columns=[], open_labels=False, domain_file=None, outside=None, nulls=nulls, **tables)
+        domain = parse_domain(
+            columns=[],
+            grids=tables["grids"],
+            bins=tables["bins"],
+            categories=tables["categories"],
+            open_labels=False,
+            domain_file=None,
+            outside=None,
+            nulls=nulls,
+        )
         if not isinstance(domain, dict):
             raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
         return TableStatistic.calibrated(domain=domain, budget=budget)

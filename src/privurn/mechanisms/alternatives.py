@@ -1,61 +1,52 @@
-"""What can be had in place of a refused request, in words that end with what to type.
+"""Numbers of the nearest things that can be had in place of a refused request.
 
-Every alternative ends like ": --records 120", after which the same command is accepted. Numbers are therefore rounded to the
-private side, and pairs are tried before they are offered. Everything is computed from public quantities.
+Every alternative is accepted when it is asked for, so numbers are rounded to the private side, and pairs are tried before they
+are offered. Everything is computed from public quantities.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
-from itertools import islice
+from fractions import Fraction
 
-from privurn.errors import ModelError
+from privurn.errors import Alternative, ModelError
+from privurn.exact_numbers import decimal_text, exact
 from privurn.privacy.profile import LARGEST_EPSILON, SMALLEST_DELTA, Guarantee, PrivacyProfile
-
-NUMBER = 3
-"""How many a refusal offers."""
 
 DIGITS = 5
 LONGEST_WIDENING = 40
-
-OTHER_WAYS = {
-    "auto": "the Dirichlet-multinomial urn at the same guarantee",
-    "perturbed-histogram": "records from noisy counts at the same guarantee",
-    "smoothed-histogram": "records from the histogram mixed with the uniform, at the same guarantee",
-    "posterior-sample": "cell probabilities at the same guarantee",
-}
+WEAK_EPSILON, WEAK_DELTA = 10.0, 0.1
+"""A guarantee beyond these is hardly one: offered only where there is nothing else."""
 
 
-def rounded_up(value: float, *, digits: int = DIGITS) -> str:
-    """A short decimal number, at least `value` also when it is read back.
+def rounded_up(value: float, *, digits: int = DIGITS) -> float:
+    """A number of few digits, at least `value`.
 
     >>> rounded_up(1.23456789), rounded_up(2.0), rounded_up(1e-7)
-    ('1.2346', '2', '1e-7')
+    (1.2346, 2.0, 1e-07)
     """
-    return f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)).normalize():g}"
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
-def first_three(found: Iterable[str]) -> tuple[str, ...]:
-    """The nearest three."""
-    return tuple(islice(found, NUMBER))
+def number(value: Fraction) -> int | float | str:
+    """The fraction as people write it: a whole number, a float that is read as the same fraction, or exact text."""
+    if value.denominator == 1:
+        return int(value)
+    return float(value) if exact(float(value), name="number") == value else decimal_text(value)
 
 
-def listed(found: Iterable[str]) -> str:
-    """The hint of an error that is no question of the guarantee, as a CalibrationError would write it."""
-    return "What can be had:\n" + "\n".join(f"    - {each}" for each in first_three(found))
+def in_words(records: int) -> str:
+    """How many records."""
+    return "1 record" if records == 1 else f"{records:,} records"
 
 
-def without(options: Sequence[str]) -> str:
-    """What must not be typed with it."""
-    return f" (leave {', '.join(options)} out)" if options else ""
-
-
-def other_ways(*, but: str, leave: Sequence[str] = (), names: Iterable[str] = OTHER_WAYS) -> Iterator[str]:
-    """Other mechanisms on the same public domain; `leave` are options that they do not know."""
-    for name in names:
-        if name != but:
-            own = [*leave, "--records"] if name == "posterior-sample" else leave  # its records are its resolution
-            yield f"{OTHER_WAYS[name]}: --mechanism {name}{without(own)}"
+def wider(profile: PrivacyProfile, wanted: Guarantee) -> Iterator[Alternative]:
+    """The same release under a larger epsilon or delta."""
+    if (epsilon := epsilon_for(profile, wanted)) is not None:
+        words = "the same release at a larger epsilon"
+        yield Alternative(words=words, changes={"epsilon": epsilon}, weak=epsilon > WEAK_EPSILON)
+    if (delta := delta_for(profile, wanted)) is not None:
+        yield Alternative(words="the same release at a larger delta", changes={"delta": delta}, weak=delta > WEAK_DELTA)
 
 
 def meets(profile: PrivacyProfile, guarantee: Guarantee) -> bool:
@@ -64,15 +55,15 @@ def meets(profile: PrivacyProfile, guarantee: Guarantee) -> bool:
     return profile.delta(single.epsilon) <= single.delta
 
 
-def epsilon_for(profile: PrivacyProfile, wanted: Guarantee) -> str | None:
-    """The epsilon to type at which this profile would do at the same delta."""
+def epsilon_for(profile: PrivacyProfile, wanted: Guarantee) -> float | None:
+    """The epsilon at which this profile would do at the same delta."""
     return _tried(
         _unit(profile, wanted).epsilon(wanted.delta), LARGEST_EPSILON, lambda e: meets(profile, replace(wanted, epsilon=e))
     )
 
 
-def delta_for(profile: PrivacyProfile, wanted: Guarantee) -> str | None:
-    """The delta to type at which this profile would do at the same epsilon."""
+def delta_for(profile: PrivacyProfile, wanted: Guarantee) -> float | None:
+    """The delta at which this profile would do at the same epsilon."""
     start = max(SMALLEST_DELTA, _unit(profile, wanted).delta(wanted.epsilon))
     return _tried(start, 0.999, lambda d: meets(profile, replace(wanted, delta=d)))
 
@@ -81,17 +72,17 @@ def _unit(profile: PrivacyProfile, wanted: Guarantee) -> PrivacyProfile:
     return profile.group(wanted.contributions)
 
 
-def _tried(start: float, most: float, accepted: Callable[[float], bool]) -> str | None:
+def _tried(start: float, most: float, accepted: Callable[[float], bool]) -> float | None:
     """From `start` upwards the first number that is accepted; None where that would be beyond `most`."""
     value = start
     for _ in range(LONGEST_WIDENING):  # shares of one person are rounded down on the way, so start may be a hair short
         if not 0.0 < value <= most:
             return None
-        text = rounded_up(value)
+        short = rounded_up(value)
         try:
-            if accepted(float(text)):
-                return text
+            if accepted(short):
+                return short
         except ModelError:
             return None
-        value = float(text) * (1.0 + 1e-4)
+        value = short * (1.0 + 1e-4)
     return None

@@ -4,7 +4,8 @@ It is the posterior-predictive law of a Dirichlet-multinomial model. Sampling is
 rational alpha needs.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar
@@ -13,14 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import ModelError
-from privurn.exact_numbers import rational
+from privurn.errors import Alternative, ModelError
+from privurn.exact_numbers import Number, exact, rational
+from privurn.mechanisms.alternatives import in_words, rounded_up
 from privurn.mechanisms.long_slots import draw_cells
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.mechanisms.slots import Slots, guided, integer_type
+from privurn.mechanisms.urn_plan import UrnPlan, effective_sample_size, explain, plan_records
+from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
 from privurn.privacy.entropy import Entropy
-from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile
+from privurn.privacy.laws.add_remove import (
+    AddRemoveDirichletMultinomialProfile,
+    largest_records_add_remove,
+    smallest_alpha_add_remove,
+)
 from privurn.privacy.laws.urn import DirichletMultinomialProfile
 
 SMALLEST_ALPHA, LARGEST_ALPHA = Fraction(1, 10**12), Fraction(10**15)
@@ -202,19 +211,74 @@ class DirichletMultinomial(Mechanism):
         alpha = data["alpha"]
         if isinstance(alpha, list) and len(alpha) != int(data["cells"]):  # before a long list is read
             raise ModelError("a prior for each cell needs as many alphas as there are cells.")
-        exact = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
+        read = tuple(rational(each) for each in alpha) if isinstance(alpha, list) else rational(alpha)
         n = None if data["n"] is None else int(data["n"])
-        return cls(n=n, cells=int(data["cells"]), alpha=exact, records=int(data["records"]))
-
-
-def effective_sample_size(*, n: int, prior_total: float, records: float) -> float:
-    """(n/A)^2 m (A+1)/(A+m) with A = n + prior_total; records may be infinite."""
-    total = n + prior_total
-    share = 1.0 if records == float("inf") else records / (total + records)
-    return (n / total) ** 2 * (total + 1.0) * share
+        return cls(n=n, cells=int(data["cells"]), alpha=read, records=int(data["records"]))
 
 
 def below(value: Fraction) -> float:
     """Largest float at most `value`: less prior is never more private, so the profile errs on the safe side."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else float(np.nextafter(nearest, 0.0))
+
+
+def exact_alpha(alpha: Any) -> Fraction | tuple[Fraction, ...] | None:
+    """One alpha, or one for each cell, as exact fractions."""
+    if alpha is None:
+        return None
+    if isinstance(alpha, (int, float, str, Fraction)):
+        return exact(alpha, name="alpha")
+    if isinstance(alpha, Sequence):
+        return tuple(exact(each, name="alpha") for each in alpha)
+    raise ModelError("alpha must be a number, or a sequence with one number for each cell.")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Urn(Recipe):
+    """The Dirichlet-multinomial urn on a public domain. Left out: the smallest private prior, the default number of records."""
+
+    alias: ClassVar[str] = "dirichlet-multinomial"
+    offered: ClassVar[str | None] = "the Dirichlet-multinomial urn at the same guarantee"
+    keeps_n_secret: ClassVar[bool] = True
+
+    alpha: Number | Sequence[Number] | None = option("Prior records in each cell. Default: the smallest that is private.")
+
+    def calibrate(self, public: Public) -> DirichletMultinomial:
+        """The smallest prior, unless one is given; as many records as planning chooses, unless their number is given."""
+        n, cells, alpha = public.n, public.known_cells, exact_alpha(self.alpha)
+        if n is not None and alpha is None:
+            plan = plan_records(n=n, cells=cells, guarantee=public.guarantee, records=self.records)
+            return DirichletMultinomial(n=n, cells=cells, alpha=plan.alpha, records=int(plan.records))
+        records = public.known_n if self.records is None else self.records
+        if alpha is None:
+            single = public.guarantee.per_record()
+            least = smallest_alpha_add_remove(cells=cells, records=records, epsilon=single.epsilon, delta=single.delta)
+            alpha = round_up_to_rational(least)
+        return DirichletMultinomial(n=n, cells=cells, alpha=alpha, records=records)
+
+    def too_costly(self, mechanism: Mechanism) -> str:
+        """A given prior that is too small."""
+        return f"{in_words(mechanism.records)} with this alpha would cost more than the guarantee."
+
+    def nearby(self, mechanism: DirichletMultinomial, public: Public) -> Iterator[Alternative]:
+        """Fewer records with this prior, or a larger prior for as many."""
+        single, profile, cells = public.guarantee.per_record(), mechanism.profile, mechanism.cells
+        pair = {"epsilon": single.epsilon, "delta": single.delta}
+        if isinstance(profile, AddRemoveDirichletMultinomialProfile):
+            least = smallest_alpha_add_remove(cells=cells, records=mechanism.records, **pair)
+            most = largest_records_add_remove(cells=cells, alpha=profile.alpha, prior_total=profile.prior_total, **pair)
+        else:
+            least = smallest_alpha(n=public.known_n, cells=cells, records=mechanism.records, **pair)
+            most = largest_records(profile, **pair)
+        if isinstance(most, int) and most > 0:
+            fewer = replace(self, records=most)
+            yield Alternative(words=f"at most {in_words(most)} with this alpha", changes={"mechanism": fewer})
+        words = f"a prior of at least {rounded_up(least):g} in every cell for {in_words(mechanism.records)}"
+        yield Alternative(words=words, changes={"mechanism": replace(self, alpha=rounded_up(least))})
+
+    def remarks(self, mechanism: DirichletMultinomial, public: Public) -> tuple[str, ...]:
+        """What the prior that was chosen costs."""
+        if self.alpha is not None or mechanism.n is None or not isinstance(mechanism.alpha, Fraction):
+            return ()
+        plan = UrnPlan(n=mechanism.n, cells=mechanism.cells, records=mechanism.records, alpha=mechanism.alpha)
+        return explain(plan, guarantee=public.guarantee)

@@ -6,24 +6,25 @@ law can neither be factorised nor enumerated the mechanism refuses. Proof: docs/
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import CalibrationError, ModelError
+from privurn.domain import Bins, Grid, JointDomain
+from privurn.errors import Alternative, CalibrationError, ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms import exponential_sampling as sampling
-from privurn.mechanisms.alternatives import OTHER_WAYS, first_three, other_ways
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
 from privurn.mechanisms.exponential_simulation import simulated_counts
 from privurn.mechanisms.histogram_sampling import check_sizes
 from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
-from privurn.mechanisms.perturbed_histogram import MOST_CELLS as PERTURBED_CELLS
+from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ExponentialMechanismProfile
 from privurn.privacy.profile import Guarantee, check_epsilon
@@ -74,7 +75,7 @@ class ExponentialHistogram(Mechanism):
             raise ModelError("too many confidential records for exact weights.", hint=f"At most {MOST_CONFIDENTIAL:,}")
         self._check_gaps()
         if not affordable(loss=self.loss, cells=self.cells, records=self.records):
-            raise _unaffordable(loss=self.loss, cells=self.cells, records=self.records)
+            raise CalibrationError(_unaffordable(loss=self.loss, cells=self.cells, records=self.records))
 
     def _check_gaps(self) -> None:
         if self.gaps is None:
@@ -239,29 +240,11 @@ def most_records(*, loss: LossName, cells: int) -> int:
     return low
 
 
-def _unaffordable(*, loss: LossName, cells: int, records: int) -> CalibrationError:
-    """What can be had instead; nothing here depends on the data."""
-    return CalibrationError(
+def _unaffordable(*, loss: LossName, cells: int, records: int) -> str:
+    return (
         f"{records:,} records on {cells:,} cells are too many for an exact draw with the loss {loss!r}, "
-        "and an approximate draw would have no guarantee.",
-        alternatives=first_three(_affordable_ways(loss=loss, cells=cells, records=records)),
+        "and an approximate draw would have no guarantee."
     )
-
-
-def _affordable_ways(*, loss: LossName, cells: int, records: int) -> Iterator[str]:
-    if most := most_records(loss=loss, cells=cells):
-        yield f"at most {most:,} records with the loss {loss!r}: --records {most}"
-    others: tuple[LossName, ...] = ("l2-squared", "hellinger-squared", "l1")  # w1 wants cells with distances
-    for other in sorted(others, key=lambda name: (not name.startswith(loss), name != "l1")):  # its own square, or l1
-        if other != loss and affordable(loss=other, cells=cells, records=records):
-            yield f"the loss {other!r} with these {records:,} records: --loss {other}"
-            break
-    else:
-        fits = 0 if loss == "l1" else most_records(loss="l1", cells=cells)
-        if fits > most:
-            yield f"at most {fits:,} records with the loss 'l1': --loss l1 --records {fits}"
-    names = [name for name in OTHER_WAYS if name != "perturbed-histogram" or cells <= PERTURBED_CELLS]
-    yield from other_ways(but="exponential", leave=["--loss"], names=names)
 
 
 def calibrate_exponential(
@@ -283,7 +266,7 @@ def calibrate_exponential(
     if guarantee.neighbouring != "replace-one":
         raise ModelError(
             "the exponential mechanism needs a public number of records.",
-            hint="Use replace-one neighbours, or mechanism='auto'",
+            hint="Use replace-one neighbours, or an urn",
         )
     if loss not in LOSSES:
         raise ModelError("the loss is not known.", hint=", ".join(LOSSES))
@@ -303,3 +286,71 @@ def _largest_epsilon(wanted: Guarantee) -> float:
         kept = ExponentialMechanismProfile(epsilon0=middle).delta(wanted.epsilon) <= wanted.delta
         low, high = (middle, high) if kept else (low, middle)
     return low
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Exponential(Recipe):
+    """Records of a histogram near the data's. Left out: as many as confidential ones, or the most that can be drawn exactly."""
+
+    alias: ClassVar[str] = "exponential"
+
+    loss: LossName = option("l1 (default), l2, l2-squared, hellinger, hellinger-squared or w1.", default="l1")
+
+    def check(self) -> None:
+        """A loss that is known."""
+        super().check()
+        if self.loss not in LOSSES:
+            raise ModelError("the loss is not known.", hint=", ".join(LOSSES))
+
+    def calibrate(self, public: Public) -> ExponentialHistogram:
+        """The largest epsilon."""
+        n, cells = public.known_n, public.known_cells
+        if cells < 2:
+            raise ModelError(
+                "the exponential mechanism chooses between histograms: it needs at least two cells.", alternatives=()
+            )
+        gaps = self._gaps(public.domain) if self.loss == "w1" else None
+        records = self.records or max(1, min(n, most_records(loss=self.loss, cells=cells)))
+        if not affordable(loss=self.loss, cells=cells, records=records):
+            found = tuple(self._affordable(cells=cells, records=records))
+            raise CalibrationError(_unaffordable(loss=self.loss, cells=cells, records=records), alternatives=found)
+        return calibrate_exponential(n=n, cells=cells, guarantee=public.guarantee, loss=self.loss, records=records, gaps=gaps)
+
+    def _gaps(self, domain: JointDomain | None) -> tuple[Fraction, ...] | None:
+        """Distances between neighbouring cells; None where they are all the same."""
+        column = None if domain is None or len(domain.columns) != 1 else next(iter(domain.columns.values()))
+        if not isinstance(column, (Grid, Bins)) or column.size != column.n_values:
+            raise ModelError(
+                "the loss w1 needs cells in an order with known distances: one grid or bins, without a null or other cell.",
+                alternatives=(
+                    self._with("total variation in place of distances", loss="l1"),
+                    self._with("squared Hellinger distance", loss="hellinger-squared"),
+                ),
+            )
+        if isinstance(column, Grid):
+            return None
+        middles = [(Fraction(low) + Fraction(high)) / 2 for low, high in pairwise(column.edges)]
+        return tuple(high - low for low, high in pairwise(middles))
+
+    def _affordable(self, *, cells: int, records: int) -> Iterator[Alternative]:
+        """Fewer records, or another loss; nothing here depends on the data."""
+        if most := most_records(loss=self.loss, cells=cells):
+            yield self._with(f"at most {most:,} records with the loss {self.loss!r}", records=most)
+        others: tuple[LossName, ...] = ("l2-squared", "hellinger-squared", "l1")  # w1 wants cells with distances
+        for other in sorted(others, key=lambda name: (not name.startswith(self.loss), name != "l1")):  # its own square, or l1
+            if other != self.loss and affordable(loss=other, cells=cells, records=records):
+                yield self._with(f"the loss {other!r} with these {records:,} records", loss=other)
+                return
+        fits = 0 if self.loss == "l1" else most_records(loss="l1", cells=cells)
+        if fits > most:
+            yield self._with(f"at most {fits:,} records with the loss 'l1'", loss="l1", records=fits)
+
+    def _with(self, words: str, **changes: Any) -> Alternative:
+        return Alternative(words=words, changes={"mechanism": replace(self, **changes)})
+
+    def remarks(self, mechanism: ExponentialHistogram, public: Public) -> tuple[str, ...]:
+        """Where fewer records than the data hold can be drawn exactly."""
+        if self.records is not None or mechanism.records >= mechanism.n:
+            return ()
+        most = "1 record is" if mechanism.records == 1 else f"{mechanism.records:,} records are"
+        return (f"{most} the most that this loss can draw exactly on {mechanism.cells:,} cells.",)

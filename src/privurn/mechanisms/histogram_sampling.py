@@ -63,3 +63,10 @@ def check_sizes(*, n: int | None, cells: int, records: int) -> None:
         raise ModelError("a histogram needs at least one cell.")
     if records < 1:
         raise ModelError("the number of released records must be at least 1.")
+
+
+def mostly_empty(*, n: int | None, cells: int) -> tuple[str, ...]:
+    """A remark on a domain with more cells than there are records, where their number is public."""
+    if n is None or cells <= n:
+        return ()
+    return (f"There are more cells ({cells:,}) than confidential records ({n:,}): most of them are empty.",)

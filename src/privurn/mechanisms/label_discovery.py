@@ -6,8 +6,9 @@ Replacing a record moves two counts by one each: distances (l0, l1, linf) = (2, 
 threshold are found, is in privacy/laws/label_discovery.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -15,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import CalibrationError, ModelError, PrivurnError
+from privurn.errors import Alternative, CalibrationError, ModelError, Placeholder, PrivurnError
+from privurn.exact_numbers import Number, exact, float_up
+from privurn.mechanisms.alternatives import WEAK_DELTA
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, Mechanism
 from privurn.mechanisms.published import Content
+from privurn.mechanisms.recipe import EXAMPLE_DELTA, Public, Recipe, option
+from privurn.mechanisms.urn_plan import explain, plan_records
 from privurn.privacy.additive_noise import check_scale, noisy_integers
 from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.lone_labels import lone_label_attack
@@ -74,9 +79,14 @@ def calibrate_discovery(*, epsilon: float, delta: float, contributions: int = 1)
         raise CalibrationError(
             "open labels cannot be released with delta = 0: naming a rare label always has some chance.",
             alternatives=(
-                "a positive delta: --delta 1e-6",
-                "a smaller one, at which a label needs a few more records to be named: --delta 1e-9",
-                "a public list of the labels, which needs no delta: --categories LIST (leave --open-labels out)",
+                Alternative(words="a positive delta", changes={"delta": EXAMPLE_DELTA}),
+                Alternative(
+                    words="a smaller one, at which a label needs a few more records to be named", changes={"delta": 1e-9}
+                ),
+                Alternative(
+                    words="a public list of the labels, which needs no delta",
+                    changes={"domain": Placeholder("Categories([...])")},
+                ),
             ),
         )
     found = least_discovery(epsilon=epsilon, delta=delta, contributions=contributions)
@@ -231,3 +241,57 @@ def kept_counts(counts: CountTable, kept: NDArray[np.bool_]) -> tuple[list[str |
     labels = [None if label is None else str(label) for label in counts.values[kept]]
     dense = np.append(counts.counts[kept], counts.counts[~kept].sum())
     return labels, CountTable.from_cells(np.arange(len(dense)), dense)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Discover(Recipe):
+    """Name the labels that enough records share, then the Dirichlet-multinomial urn on them and "other"."""
+
+    alias: ClassVar[str] = "label-discovery"
+    needs_domain: ClassVar[bool] = False
+
+    share: Number = option(
+        "Part of the budget that naming open labels spends, half where left out.", default=0.5, flag="discovery-share"
+    )
+
+    def check(self) -> None:
+        """A share that leaves something to both steps."""
+        super().check()
+        if not 0 < exact(self.share, name="share") < 1:
+            raise ModelError(
+                "the share must lie strictly between 0 and 1.", hint="share=0.5 gives both steps half of the budget"
+            )
+
+    def split(self, whole: Guarantee) -> tuple[LabelDiscovery, Guarantee]:
+        """The first step for its share of the budget, and what is left for the urn."""
+        share, k = float(exact(self.share, name="share")), whole.contributions
+        discovery = calibrate_discovery(epsilon=whole.epsilon * share, delta=whole.delta * share, contributions=k)
+        spent = discovery.guarantee(k)
+        left = [-float_up(Fraction(a) - Fraction(b)) for a, b in ((spent.epsilon, whole.epsilon), (spent.delta, whole.delta))]
+        return discovery, Guarantee(epsilon=left[0], delta=left[1], contributions=k).per_record()
+
+    def then(self, discovery: LabelDiscovery, rest: Guarantee, *, n: int, labels: int) -> tuple[DiscoveredUrn, tuple[str, ...]]:
+        """Both steps, once the number of named labels is known, and remarks on the second."""
+        plan = plan_records(n=n, cells=labels + 1, guarantee=rest, records=self.records)
+        urn = DirichletMultinomial(n=n, cells=labels + 1, alpha=plan.alpha, records=int(plan.records))
+        made = DiscoveredUrn(n=n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
+        return made, explain(plan, guarantee=rest)
+
+    def calibrate(self, public: Public) -> DiscoveredUrn:
+        """Not before the labels are named: see `split` and `then`."""
+        if public.cells is not None:
+            raise ModelError("label discovery is for labels that nobody listed.", alternatives=())
+        raise ModelError("the urn after label discovery is calibrated once the labels are named.")
+
+    @classmethod
+    def offers(cls, public: Public, asked: Recipe) -> Iterator[Alternative]:
+        """Itself in place of what needs a public domain, and with fewer labels called other."""
+        if public.cells is not None or public.n is None:
+            return
+        own, delta = cls(records=asked.records if asked.publishes_records else None), public.guarantee.delta
+        words = "labels named by noisy counts, the rare ones as other"
+        yield Alternative(words=words, changes={"mechanism": own, **({} if delta > 0.0 else {"delta": EXAMPLE_DELTA})})
+        larger = float(f"{max(1e-5, 10.0 * delta):.1g}")
+        if larger <= WEAK_DELTA:
+            words = "labels named by noisy counts, fewer of them as other"
+            yield Alternative(words=words, changes={"mechanism": own, "delta": larger})

@@ -182,7 +182,7 @@ class Mechanism(ABC):
         joint = stated_joint(domain)
         if joint is None or joint.size != self.cells:
             return False
-        return "within" not in domain or (not self.beside and any(each.kind == "bins" for each in joint.columns.values()))
+        return not (self.beside and joint.spread)
 
     def columns_for(self, domain: Mapping[str, Any]) -> list[str] | None:
         """Names of the published columns, given a certificate's domain; None where that names none."""

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import ModelError
-from privurn.exact_numbers import rational
-from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, sample_cells
+from privurn.errors import CalibrationError, FormatError, ModelError
+from privurn.exact_numbers import Number, exact, rational
+from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
+from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT
 from privurn.privacy.additive_noise import NoiseKind, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
@@ -90,7 +92,7 @@ class PerturbedHistogram(Mechanism):
         if self.cells > MOST_CELLS:
             raise ModelError(
                 f"a perturbed histogram adds noise to every cell, and at most {MOST_CELLS:,} are supported.",
-                hint="Use a coarser domain, or mechanism='auto', in which empty cells cost nothing",
+                hint="Use a coarser domain, or an urn, in which empty cells cost nothing",
             )
         _ = self.profile  # checks noise and scale
 
@@ -253,9 +255,7 @@ def calibrate_perturbed_histogram(
     secret = guarantee.neighbouring == "add-remove"
     rows = cells if publish == "counts" else records if records is not None else None if secret else n
     if rows is None:
-        raise ModelError(
-            "the number of released records must be given where n is secret.", hint="n_records=1000, --records 1000"
-        )
+        raise ModelError("the number of released records must be given where n is secret.", hint="For example records=1000")
     single = guarantee.per_record()
     scale = smallest_scale(
         cells=cells, noise=noise, epsilon=single.epsilon, delta=single.delta, neighbouring=guarantee.neighbouring
@@ -271,3 +271,62 @@ def calibrate_perturbed_histogram(
     )
     kept = made.profile.delta(single.epsilon) <= single.delta  # more Gaussian noise need not be more private
     return made if kept else replace(made, scale=scale)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NoisyCounts(Recipe):
+    """Counts with the least noise that is private, or records drawn from them. Left out: as many as confidential ones."""
+
+    alias: ClassVar[str] = "perturbed-histogram"
+    offered: ClassVar[str | None] = "records from noisy counts at the same guarantee"
+    keeps_n_secret: ClassVar[bool] = True
+
+    noise: Noise = option("discrete-laplace (default), laplace or discrete-gaussian.", default="discrete-laplace")
+    publish: Publish = option("records (default) or the noisy counts themselves.", default="records")
+    smoothing: Number = option("Weight of the uniform, 0 where left out.", default=0)
+
+    @property
+    def publishes_records(self) -> bool:
+        """Or else the noisy counts."""
+        return self.publish != "counts"
+
+    def check(self) -> None:
+        """Words that are known, and no number of records beside counts."""
+        super().check()
+        if self.noise not in STEPS:
+            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(STEPS))
+        if self.publish not in ("records", "counts"):
+            raise FormatError("what to publish is not known.", hint="records or counts")
+        if self.publish == "counts" and self.records is not None:
+            raise ModelError("noisy counts are one row for each cell.", hint="Leave the number of records out")
+
+    def calibrate(self, public: Public) -> PerturbedHistogram:
+        """The least noise."""
+        if public.known_cells > MOST_CELLS:
+            raise ModelError(
+                f"a perturbed histogram adds noise to every cell, and at most {MOST_CELLS:,} are supported.", alternatives=()
+            )
+        try:
+            return calibrate_perturbed_histogram(
+                n=public.n,
+                cells=public.known_cells,
+                guarantee=public.guarantee,
+                records=self.records,
+                noise=self.noise,
+                publish=self.publish,
+                smoothing=exact(self.smoothing, name="smoothing"),
+            )
+        except CalibrationError as error:  # Gaussian noise without delta: the noise is this recipe's, delta the release's
+            found = [
+                replace(each, changes={"mechanism": replace(self, **each.changes)} if "noise" in each.changes else each.changes)
+                for each in error.alternatives or ()
+            ]
+            raise CalibrationError(error.message, alternatives=found) from None
+
+    def remarks(self, mechanism: PerturbedHistogram, public: Public) -> tuple[str, ...]:
+        """What noise does to empty cells."""
+        found = mostly_empty(n=public.n, cells=mechanism.cells)
+        if public.n is not None and self.publishes_records and mechanism.noise_share > LARGEST_PRIOR_WEIGHT:
+            share = f"up to about {mechanism.noise_share:.0%} of the released records."
+            found += (f"Where most cells are empty, noise in them makes {share}",)
+        return found

@@ -4,8 +4,8 @@ The next record copies an old value with mass (count - discount) or opens a new 
 of values). Sampling is exact: integers only, for any rational discount in [0, 1) and strength > -discount.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar
@@ -14,16 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import ModelError
-from privurn.exact_numbers import rational
+from privurn.errors import Alternative, ModelError
+from privurn.exact_numbers import Number, exact, rational
+from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
+from privurn.mechanisms.base_measures import FiniteBase, FreshLabels, base_from_parameters
 from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content
+from privurn.mechanisms.recipe import MOST_RECORDS as MOST_RELEASED
+from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.mechanisms.slots import guided, integer_type
 from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.lone_labels import MOST_LABELS, lone_label_attack
 from privurn.privacy.audit.support import SupportAttack
+from privurn.privacy.calibration import largest_records
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.urn import DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import PrivacyProfile
@@ -34,75 +39,6 @@ MOST_RECORDS = 10**6
 
 NEAREST = Fraction(1, 1000)
 """Masses 1 - discount and strength + discount are differences: closer to 0 their rounding would be felt."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FreshLabels:
-    """A base measure without atoms: every new value is a label of its own, new_1, new_2, ..."""
-
-    prefix: str = "new_"
-
-    def is_fresh(self, label: object) -> bool:
-        """Whether a published label is the urn's own: the prefix and a number."""
-        return isinstance(label, str) and label.startswith(self.prefix) and label[len(self.prefix) :].isdecimal()
-
-    def spelled(self, label: object) -> object:
-        """How a label of the data is published: as it is, with one more underscore where it could be taken for a fresh one.
-
-        The rule looks at the label alone and never maps two to one, so it changes no guarantee.
-
-        >>> FreshLabels().spelled("new_1"), FreshLabels().spelled("new__1"), FreshLabels().spelled("newer")
-        ('new__1', 'new___1', 'newer')
-        """
-        if isinstance(label, str) and label.startswith(self.prefix):
-            rest = label[len(self.prefix) :]
-            if rest.lstrip("_").isdecimal():
-                return f"{self.prefix}_{rest}"
-        return label
-
-    def parameters(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "fresh-labels", "prefix": self.prefix}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FiniteBase:
-    """A public discrete base measure on cells 0..cells-1: uniform, or with whole-number weights.
-
-    Atoms make two new tables share a value now and then, which only hides more: the profile of the non-atomic urn
-    is an upper bound (post-processing, docs/proofs/global-profiles.md).
-    """
-
-    cells: int
-    weights: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.cells < 1:
-            raise ModelError("a base measure needs at least one cell.")
-        if self.weights is not None and (len(self.weights) != self.cells or min(self.weights) < 0 or sum(self.weights) < 1):
-            raise ModelError("a base measure needs one whole weight, 0 or more, for each cell and at least one positive.")
-        if self.weights is not None and integer_type(sum(self.weights)) is object:
-            raise ModelError("the weights of a base measure must add up to less than 2^63.", hint="Divide them by a number")
-
-    def sample(self, size: int, *, entropy: Entropy) -> NDArray[np.int64]:
-        """Exact independent draws."""
-        if self.weights is None:
-            return entropy.integers(self.cells, size=size)
-        ends = np.cumsum(np.array(self.weights, np.int64))
-        return np.searchsorted(ends, entropy.integers(int(ends[-1]), size=size), side="right").astype(np.int64)
-
-    def parameters(self) -> dict[str, Any]:
-        """Plain data."""
-        weights = "uniform" if self.weights is None else list(self.weights)
-        return {"kind": "finite", "cells": self.cells, "weights": weights}
-
-
-def base_from_parameters(data: dict[str, Any]) -> FreshLabels | FiniteBase:
-    """Inverse of `parameters`."""
-    if data["kind"] == "fresh-labels":
-        return FreshLabels(prefix=str(data["prefix"]))
-    weights = None if data["weights"] == "uniform" else tuple(int(each) for each in data["weights"])
-    return FiniteBase(cells=int(data["cells"]), weights=weights)
 
 
 class FreshContent(Content):
@@ -335,3 +271,99 @@ def _relabelled(tables: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     out = tables.copy()
     out[new] = k + rank[inverse]
     return out
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OpenUrn(Recipe):
+    """The Dirichlet-process urn, on open labels or on a public domain. Left out: the most records that the guarantee allows."""
+
+    alias: ClassVar[str] = "dirichlet-process"
+    needs_domain: ClassVar[bool] = False
+
+    strength: Number = option("Strength of the urn, 1 where left out.", default=1)
+    old_values_only: bool = option("Publish only copies of old values; their number is random.", default=False)
+    base_weights: Sequence[int] | None = None
+    """Public whole weights of the cells that new values are drawn from."""
+
+    @property
+    def exact_discount(self) -> Fraction:
+        """That of a Dirichlet process."""
+        return Fraction(0)
+
+    def calibrate(self, public: Public) -> PitmanYor:
+        """The urn as it is given, with the most records that the guarantee allows, at least one."""
+        weights = None if self.base_weights is None else tuple(whole_weight(each) for each in self.base_weights)
+        urn = PitmanYor(
+            n=public.known_n,
+            records=self.records or 1,
+            strength=exact(self.strength, name="strength"),
+            discount=self.exact_discount,
+            base=FreshLabels() if public.cells is None else FiniteBase(cells=public.cells, weights=weights),
+            old_values_only=self.old_values_only,
+        )
+        return urn if self.records is not None else replace(urn, records=max(1, self._most(urn, public)))
+
+    def _most(self, urn: PitmanYor, public: Public) -> int:
+        single = public.guarantee.per_record()
+        return int(min(largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta), MOST_RELEASED))
+
+    def too_costly(self, mechanism: Mechanism) -> str:
+        """What an open urn always risks."""
+        return (
+            f"for {in_words(mechanism.records)} the {self.alias} urn needs a larger delta: with that probability it copies a "
+            "record that nobody shares."
+        )
+
+    def nearby(self, mechanism: PitmanYor, public: Public) -> Iterator[Alternative]:
+        """Fewer records, or a single one at a larger delta."""
+        if most := self._most(mechanism, public):
+            fewer = replace(self, records=most)
+            yield Alternative(words=f"at most {in_words(most)} at the same guarantee", changes={"mechanism": fewer})
+        one = replace(mechanism, records=1)
+        if mechanism.records > 1 and (delta := delta_for(one.profile, public.guarantee)) is not None:
+            changes = {"mechanism": replace(self, records=1), "delta": delta}
+            yield Alternative(words="one single record at a larger delta", changes=changes, weak=delta > WEAK_DELTA)
+
+    @classmethod
+    def offers(cls, public: Public, asked: Recipe) -> Iterator[Alternative]:
+        """One record, in place of what needs a public domain."""
+        if public.cells is not None or public.n is None:
+            return
+        strength = exact(asked.strength, name="strength") if isinstance(asked, OpenUrn) else Fraction(1)
+        own = cls._example(strength=number(max(strength, Fraction(1))))
+        profile = own.calibrate(public).profile
+        delta = None if meets(profile, public.guarantee) else delta_for(profile, public.guarantee)
+        changes = {"mechanism": own, **({} if delta is None else {"delta": delta})}
+        yield Alternative(words=f"a record of the {cls.alias} urn", changes=changes)
+
+    @classmethod
+    def _example(cls, *, strength: Number) -> "OpenUrn":
+        return cls(records=1, strength=strength)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PitmanYorUrn(OpenUrn):
+    """The Pitman-Yor urn: the larger its discount, the more new values."""
+
+    alias: ClassVar[str] = "pitman-yor"
+
+    discount: Number = option("Discount of the urn, in (0, 1); it needs one.", default=MISSING)
+
+    @property
+    def exact_discount(self) -> Fraction:
+        """As it is given."""
+        found = exact(self.discount, name="discount")
+        if found == 0:
+            raise ModelError("a Pitman-Yor urn needs a discount in (0, 1).", hint="For example discount=0.5")
+        return found
+
+    @classmethod
+    def _example(cls, *, strength: Number) -> "PitmanYorUrn":
+        return cls(records=1, strength=strength, discount=0.5)
+
+
+def whole_weight(weight: Any) -> int:
+    """A weight of a base measure as it was given, if it is whole."""
+    if int(weight) != weight:
+        raise ModelError("base weights must be whole numbers.", hint="For example base_weights=[1, 2, 1]")
+    return int(weight)

@@ -5,8 +5,8 @@ m = 10^6 urn draws has an exact law in integers and a slightly better profile th
 has neither. Profile: docs/proofs/histograms.md.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,10 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.errors import ModelError
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.errors import Alternative, ModelError
+from privurn.exact_numbers import Number
+from privurn.mechanisms.alternatives import rounded_up
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial, exact_alpha
+from privurn.mechanisms.histogram_sampling import mostly_empty
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
+from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import smallest_alpha_for_draws
@@ -164,3 +169,59 @@ def calibrate_posterior_sample(
         n=public, cells=cells, records=records, draws=draws, epsilon=single.epsilon, delta=single.delta
     )
     return PosteriorSample(n=public, cells=cells, alpha=round_up_to_rational(alpha), records=records, draws=draws)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PosteriorDraws(Recipe):
+    """Draws of the cell probabilities, each the frequencies of `records` urn draws, a million where left out."""
+
+    alias: ClassVar[str] = "posterior-sample"
+    offered: ClassVar[str | None] = "cell probabilities at the same guarantee"
+    keeps_n_secret: ClassVar[bool] = True
+
+    alpha: Number | Sequence[Number] | None = option("Prior records in each cell. Default: the smallest that is private.")
+    draws: int = option("How many posterior samples, 1 where left out.", default=1)
+
+    @property
+    def publishes_records(self) -> bool:
+        """Probabilities; its records are their resolution."""
+        return False
+
+    def check(self) -> None:
+        """Numbers in their range."""
+        super().check()
+        if self.draws < 1:
+            raise ModelError("the number of draws must be at least 1.")
+        if self.records is not None and self.records < RECORDS:
+            raise ModelError(
+                f"a posterior sample needs at least {RECORDS:,} urn draws.", hint="Leave the number of records out"
+            )
+
+    def calibrate(self, public: Public) -> PosteriorSample:
+        """The least prior, unless it is given."""
+        alpha, sizes = exact_alpha(self.alpha), {"records": self.records or RECORDS, "draws": self.draws}
+        if alpha is None:
+            return calibrate_posterior_sample(n=public.n, cells=public.known_cells, guarantee=public.guarantee, **sizes)
+        return PosteriorSample(n=public.n, cells=public.known_cells, alpha=alpha, **sizes)
+
+    def too_costly(self, mechanism: Mechanism) -> str:
+        """A given prior that is too small."""
+        sample = "a posterior sample" if self.draws == 1 else f"{self.draws:,} posterior samples"
+        return f"{sample} with this alpha would cost more than the guarantee."
+
+    def nearby(self, mechanism: PosteriorSample, public: Public) -> Iterator[Alternative]:
+        """A larger prior."""
+        least = replace(self, alpha=None).calibrate(public)
+        alpha = rounded_up(float(least.urn.prior_total / mechanism.cells), digits=8)
+        words = f"a prior of at least {alpha:.8g} in every cell"
+        yield Alternative(words=words, changes={"mechanism": replace(self, alpha=alpha)})
+
+    def remarks(self, mechanism: PosteriorSample, public: Public) -> tuple[str, ...]:
+        """What the prior costs."""
+        found = mostly_empty(n=public.n, cells=mechanism.cells)
+        if public.n is not None and mechanism.prior_weight > LARGEST_PRIOR_WEIGHT:
+            found += (
+                f"The prior that the guarantee needs weighs {mechanism.prior_weight:.0%} of the released probabilities, which "
+                f"are worth about {mechanism.effective_sample_size:,.0f} plain records.",
+            )
+        return found

@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import ColumnDomain, domain_from_json
-from privurn.errors import DomainError, ModelError
+from privurn.domain import Bins, ColumnDomain, Grid, JointDomain, domain_from_json
+from privurn.errors import Alternative, DomainError, ModelError
 from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
-from privurn.mechanisms.models import Model, model_from_json
+from privurn.mechanisms.models import Bernoulli, Beta, Model, Normal, model_from_json
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.published import joint_domain
+from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.mechanisms.slots import integer_type
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
@@ -51,6 +52,9 @@ MOST_TERMS = 2**36
 
 MOST_DRAWS = 10_000
 """Of which the privacy losses are composed in seconds."""
+
+FINE_CELLS = 10**6
+"""Up to here any model's own grid of parameters will do."""
 
 RANGE = {"replace-one": 4, "add-remove": 2}
 """Width of the range of log-likelihood ratios, in thresholds."""
@@ -285,9 +289,7 @@ def calibrate_pseudo_posterior(
     secret = guarantee.neighbouring == "add-remove"
     rows = records if records is not None else None if secret else n
     if rows is None:
-        raise ModelError(
-            "the number of released records must be given where n is secret.", hint="n_records=1000, --records 1000"
-        )
+        raise ModelError("the number of released records must be given where n is secret.", hint="For example records=1000")
     single = guarantee.per_record()
     width = RANGE[guarantee.neighbouring]
     made = PseudoPosterior(
@@ -316,3 +318,63 @@ def calibrate_pseudo_posterior(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if kept(middle) else (low, middle)
     return replace(made, threshold=low)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Pseudo(Recipe):
+    """Records from a small parametric model of one column, whose parameters come from a censored pseudo-posterior."""
+
+    alias: ClassVar[str] = "pseudo-posterior"
+    keeps_n_secret: ClassVar[bool] = True
+
+    model: Model | None = option("beta, bernoulli, or a YAML/JSON file with kind and bounds.")
+    draws: int = option("How many parameters to draw, 1 where left out.", default=1)
+    reference: Model | None = None
+    """A public guess of the same kind, which weighs the records."""
+
+    def check(self) -> None:
+        """Numbers in their range."""
+        super().check()
+        if self.draws < 1:
+            raise ModelError("the number of draws must be at least 1.")
+
+    def calibrate(self, public: Public) -> PseudoPosterior:
+        """The largest threshold."""
+        if self.model is None:
+            raise ModelError("a pseudo-posterior needs a model of the column.", alternatives=tuple(self._models(public.domain)))
+        try:
+            return calibrate_pseudo_posterior(
+                n=public.n,
+                domain=only_column(public.domain),
+                model=self.model,
+                guarantee=public.guarantee,
+                records=self.records,
+                draws=self.draws,
+                reference=self.reference,
+            )
+        except DomainError as error:  # a model and a domain that do not fit: public knowledge
+            raise DomainError(error.message, alternatives=tuple(self._models(public.domain))) from None
+
+    def _models(self, domain: JointDomain | None) -> Iterator[Alternative]:
+        """Models that fit the domain."""
+        column = None if domain is None or len(domain.columns) != 1 else next(iter(domain.columns.values()))
+        if not isinstance(column, (Grid, Bins)) or not 1 < column.size == column.n_values <= FINE_CELLS:
+            return
+        low, high = (float(each) for each in cell_numbers(column, np.array([0, column.size - 1])))
+        if (low, high, column.size) == (0.0, 1.0, 2) and not isinstance(self.model, Bernoulli):
+            yield self._with("a model of zeros and ones", Bernoulli())
+        elif low >= 0.0 and high <= 1.0 and not isinstance(self.model, Beta):
+            yield self._with("a beta curve", Beta())
+        if not isinstance(self.model, Normal):
+            curve = Normal(mean=(low, high), deviation=(float(f"{(high - low) / 100.0:g}"), high - low))
+            yield self._with("a normal curve within the domain's bounds", curve)
+
+    def _with(self, words: str, model: Model) -> Alternative:
+        return Alternative(words=words, changes={"mechanism": replace(self, model=model)})
+
+
+def only_column(domain: JointDomain | None) -> ColumnDomain:
+    """The domain's one column; refuses several."""
+    if domain is None or len(domain.columns) != 1:
+        raise DomainError("a model is of one column.", hint="Name one column, or leave the model out")
+    return next(iter(domain.columns.values()))

@@ -37,7 +37,7 @@ class Cells(Content):
 
     def __init__(self, domain: Mapping[str, Any]) -> None:
         self.domain = joint_domain(domain)
-        self.readers = [CellReader(each, within=domain.get("within", "midpoint")) for each in self.domain.columns.values()]
+        self.readers = [CellReader(each) for each in self.domain.columns.values()]
 
     def cells(self, batch: Any) -> list[NDArray[np.int64]]:
         """The cell of each record, column by column; -1 outside."""
@@ -77,7 +77,7 @@ class Table(Cells):
 
 def joint_domain(stated: Mapping[str, Any]) -> JointDomain:
     """The public domain of a certificate that has one."""
-    domain = domain_from_json({key: value for key, value in stated.items() if key != "within"})
+    domain = domain_from_json(stated)
     assert isinstance(domain, JointDomain)
     return domain
 
@@ -86,7 +86,6 @@ def stated_joint(stated: Mapping[str, Any]) -> JointDomain | None:
     """The public domain, where there is one and it is stated as privurn states it."""
     if stated["kind"] != "joint":
         return None
-    plain = {key: value for key, value in stated.items() if key != "within"}
-    domain = domain_from_json(plain)
-    same = isinstance(domain, JointDomain) and canonical(domain.to_json()) == canonical(plain)
+    domain = domain_from_json(stated)
+    same = isinstance(domain, JointDomain) and canonical(domain.to_json()) == canonical(stated)
     return domain if same and isinstance(domain, JointDomain) else None

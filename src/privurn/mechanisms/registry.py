@@ -10,7 +10,9 @@ from privurn.privacy.certificate import canonical
 
 if TYPE_CHECKING:
     from privurn.mechanisms.local.channel import Channel, LocalChannel
+    from privurn.mechanisms.local.recipe import ChannelRecipe
     from privurn.mechanisms.mechanism import Mechanism
+    from privurn.mechanisms.recipe import Recipe
     from privurn.mechanisms.sums.statistic import StatisticMechanism
 
 MECHANISMS = {
@@ -56,6 +58,32 @@ GLOBAL_CHANNELS = {
 }
 """Laws of one output for all records, by their own names: for inference; their releases are certified as mechanisms."""
 
+RECIPES = {
+    "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:Urn",
+    "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:NoisyCounts",
+    "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:Smoothed",
+    "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorDraws",
+    "label-discovery": "privurn.mechanisms.label_discovery:Discover",
+    "dirichlet-process": "privurn.mechanisms.pitman_yor:OpenUrn",
+    "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYorUrn",
+    "exponential": "privurn.mechanisms.exponential:Exponential",
+    "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:Pseudo",
+}
+"""What can be asked for, by the name that the command line uses, in the order in which it is offered."""
+
+DEFAULTS = {False: "dirichlet-multinomial", True: "label-discovery"}
+"""What is made where nothing is asked for; True: of labels that nobody listed."""
+
+CHANNEL_RECIPES = {
+    "laplace": "privurn.mechanisms.local.laplace:Laplace",
+    "gaussian": "privurn.mechanisms.local.gaussian:Gaussian",
+    "haar-wavelet": "privurn.mechanisms.local.haar_wavelet:HaarWavelet",
+    "randomised-response": "privurn.mechanisms.local.randomised_responses:RandomisedResponse",
+    "discrete-laplace": "privurn.mechanisms.local.laplace:DiscreteLaplace",
+    "discrete-gaussian": "privurn.mechanisms.local.gaussian:DiscreteGaussian",
+}
+"""Channels that can be asked for, likewise."""
+
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""
 
@@ -85,6 +113,22 @@ def rebuild(name: str, parameters: dict[str, Any]) -> "Mechanism":
 def mechanisms() -> "dict[str, type[Mechanism]]":
     """Mechanisms on counts, by name."""
     return _classes(MECHANISMS)
+
+
+def recipes() -> "dict[str, type[Recipe]]":
+    """What can be asked for, by name."""
+    return _classes(RECIPES)
+
+
+def default_recipe(*, open_labels: bool) -> "type[Recipe]":
+    """What is made where nothing is asked for."""
+    kind: type[Recipe] = _imported(RECIPES[DEFAULTS[open_labels]])
+    return kind
+
+
+def channel_recipes() -> "dict[str, type[ChannelRecipe]]":
+    """Channels that can be asked for, by name."""
+    return _classes(CHANNEL_RECIPES)
 
 
 def local_channels() -> "dict[str, type[LocalChannel]]":

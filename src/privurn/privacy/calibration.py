@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from privurn.errors import CalibrationError
+from privurn.errors import Alternative, CalibrationError
 from privurn.privacy.laws.divergences import public_domain_pure_epsilon
 from privurn.privacy.laws.urn import (
     UNLIMITED,
@@ -86,7 +86,10 @@ def least_alpha(
     if records == UNLIMITED and delta == 0.0:
         raise CalibrationError(
             "Unlimited records cannot be released with delta = 0 from more than one cell.",
-            alternatives=("give a positive delta, for example 1e-6", "give a finite number of records"),
+            alternatives=(
+                Alternative(words="a positive delta", changes={"delta": 1e-6}),
+                Alternative(words="a finite number of records", changes={"records": 1000}),
+            ),
         )
     pure = math.inf
     if records != UNLIMITED:

@@ -79,6 +79,8 @@ class BinsDomain(Policy):
 
     kind: Literal["bins"]
     edges: list[Text]
+    within: Literal["uniform"] = "uniform"
+    """Left out: records are the bins' midpoints."""
 
 
 class CategoriesDomain(Policy):
@@ -96,8 +98,6 @@ class Joint(Strict):
 
     kind: Literal["joint"]
     columns: dict[str, ColumnDomain]
-    within: Literal["uniform"] = "uniform"
-    """Left out: records in bins are the bins' midpoints."""
 
 
 class Open(Strict):

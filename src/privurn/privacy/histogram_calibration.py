@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from privurn.errors import CalibrationError
+from privurn.errors import Alternative, CalibrationError
 from privurn.privacy.calibration import largest, smallest_alpha
 from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, smallest_alpha_add_remove
 from privurn.privacy.laws.histogram import SmoothedHistogramProfile
@@ -49,9 +49,11 @@ def smallest_scale(
             raise CalibrationError(
                 "Gaussian noise has no pure epsilon: delta = 0 cannot be had with it.",
                 alternatives=(
-                    f"discrete-laplace noise of scale {moved / epsilon:.4g}: --noise discrete-laplace",
-                    f"laplace noise of scale {moved / epsilon:.4g}: --noise laplace",
-                    "a positive delta: --delta 1e-6",
+                    *(
+                        Alternative(words=f"{other} noise of scale {moved / epsilon:.4g}", changes={"noise": other})
+                        for other in ("discrete-laplace", "laplace")
+                    ),
+                    Alternative(words="a positive delta", changes={"delta": 1e-6}),
                 ),
             )
         return pure

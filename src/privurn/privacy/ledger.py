@@ -61,7 +61,7 @@ class Ledger:
             there = False
         if not there:
             raise LedgerError(
-                f"there is no ledger at {str(path)!r}.", hint=f"Create one: privurn ledger init {path} --epsilon 1 --delta 1e-6"
+                f"there is no ledger at {str(path)!r}.", hint=f"Create one: Ledger.create({str(path)!r}, epsilon=1, delta=1e-6)"
             )
         self.meta = self.read().meta
 
@@ -80,10 +80,10 @@ class Ledger:
         """Make a new ledger with a budget of (epsilon, delta) or of rho, for units of up to `contributions` records."""
         path = Path(path)
         if (epsilon is None) == (rho is None):
-            raise FormatError("a ledger has one budget.", hint="Give either --epsilon (with --delta) or --rho")
+            raise FormatError("a ledger has one budget.", hint="Give either epsilon, with delta, or rho")
         Guarantee(epsilon=1.0, delta=0.0, contributions=contributions, neighbouring=neighbouring)  # checks the last two
         if rho is not None and (delta is not None or not 0 < rho < math.inf):
-            raise FormatError("a rho budget is one positive number without a delta.", hint="For example --rho 0.5")
+            raise FormatError("a rho budget is one positive number without a delta.", hint="For example rho=0.5")
         meta = {
             "schema": SCHEMA,
             "id": str(uuid4()),
@@ -130,7 +130,7 @@ class Ledger:
             raise LedgerError(
                 f"{str(self.path)!r} is not a ledger of schema {SCHEMA!r}.",
                 hint="A ledger of an earlier version shows no edits. Set what it has left as the budget of a new one: "
-                "privurn ledger init PATH --epsilon LEFT --delta LEFT"
+                "Ledger.create('PATH', epsilon=LEFT, delta=LEFT)"
                 if {"meta", "entries"} <= tables
                 else None,
             )
@@ -179,7 +179,7 @@ class Ledger:
         if spent.guarantee.contributions != self.contributions:
             raise LedgerError(
                 f"this ledger protects units of {self.contributions} record(s), the release {spent.guarantee.contributions}.",
-                hint=f"Release with contributions={self.contributions} (--contributions {self.contributions})",
+                hint=f"Release with contributions={self.contributions}",
             )
         if spent.guarantee.neighbouring != self.meta["neighbouring"]:
             raise LedgerError(

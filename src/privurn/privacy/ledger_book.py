@@ -147,7 +147,7 @@ def read_book(rows: Iterable[tuple[Any, Any, Any]]) -> Book:
         reason = "it does not hold what it should"
     raise LedgerError(
         f"the ledger is damaged or was edited: event {position}: {reason}.",
-        hint="Release nothing with it. Compare a copy with what was published: privurn ledger check PATH --certificate DIR",
+        hint="Release nothing with it. Compare a copy with what was published: check_ledger('PATH', certificates=PUBLISHED)",
     )
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from privurn.errors import CalibrationError
+from privurn.errors import Alternative, CalibrationError
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.laws.noisy_tree import NoisyTreeProfile, TreeNoise
 from privurn.privacy.profile import Guarantee, smallest_admissible
@@ -64,7 +64,7 @@ def smallest_tree_scales(
     if guarantee.delta == 0.0 and math.isinf(least):
         raise CalibrationError(
             "Gaussian noise has no pure epsilon: delta = 0 cannot be had with it.",
-            alternatives=("discrete-laplace noise: --noise discrete-laplace", "a positive delta: --delta 1e-6"),
+            alternatives=(Alternative(words="a positive delta", changes={"delta": 1e-6}),),
         )
     if guarantee.delta > 0.0:
         start = 4.0 * total / guarantee.epsilon
@@ -72,7 +72,8 @@ def smallest_tree_scales(
         least = min(least, found)
     if math.isinf(least):
         raise CalibrationError(
-            "no noise that integers can hold meets the guarantee.", alternatives=("a larger epsilon: --epsilon 0.1",)
+            "no noise that integers can hold meets the guarantee.",
+            alternatives=(Alternative(words="a larger epsilon", changes={"epsilon": 0.1}),),
         )
     unit, ulp = least, 2.0**-52
     while True:  # more Gaussian noise need not be more private, and a quotient may have been rounded down

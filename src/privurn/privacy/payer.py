@@ -81,6 +81,6 @@ def _chosen(choice: LedgerChoice, beside: Sequence[Path]) -> Ledger | None:
     if beside and named.path != beside[0]:
         raise LedgerError(
             f"{str(named.path)!r} was named, and beside the data stands the ledger {str(beside[0])!r}.",
-            hint="Pay with the one beside the data; --no-ledger (ledger=False) uses none, and the certificate says so",
+            hint="Pay with the one beside the data; ledger=False uses none, and the certificate says so",
         )
     return named

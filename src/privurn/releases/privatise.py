@@ -7,47 +7,41 @@ the channel from the certificate. Proofs: docs/proofs/channels.md.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from privurn.certificates.certify import certify
 from privurn.certificates.release import Release
-from privurn.domain import Categories, JointDomain
+from privurn.domain import Bounds, Categories, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.mechanisms.local.channel import LocalChannel, check_bounds
-from privurn.mechanisms.local.gaussian import DiscreteGaussianChannel, GaussianChannel, check_certifiable
+from privurn.mechanisms.local.gaussian import GaussianChannel
 from privurn.mechanisms.local.haar_wavelet import HaarWaveletChannel
-from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChannel
+from privurn.mechanisms.local.laplace import Laplace, LaplaceChannel
 from privurn.mechanisms.local.local_release import LocalRelease, Order
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
-from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponsesChannel
+from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponse, RandomisedResponsesChannel
+from privurn.mechanisms.local.recipe import ChannelRecipe, NumberRecipe, ResponseRecipe
 from privurn.mechanisms.registry import local_channels
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
 from privurn.releases.release import pay
-from privurn.tables import decode, open_table
+from privurn.tables import Source, decode, open_table
 from privurn.tables.columns import numbers_table, read_numbers
 from privurn.tables.rows import read_cells
 
-ChannelName = Literal["laplace", "gaussian", "haar-wavelet", "randomised-response", "discrete-laplace", "discrete-gaussian"]
-CalibrationName = Literal["analytic", "zcdp", "classical", "tight", "butucea2020"]
-Listed = Categories | Sequence[Any]
+Public = Bounds | Categories
+NEEDED = "For example domain={'pay': Bounds(0, 100)}, or domain={'town': Categories(['a', 'b'])}"
 
 
 def privatise(
     data: Any,
+    channel: ChannelRecipe | LocalChannel | None = None,
     *,
-    channel: ChannelName | LocalChannel = "laplace",
+    domain: Public | Mapping[str, Public] | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
-    bounds: Sequence[float] | None = None,
-    categories: Listed | Mapping[str, Listed] | None = None,
-    levels: int | None = None,
-    calibration: CalibrationName | None = None,
-    column: str | Sequence[str] | None = None,
-    nulls: Literal["error", "lower", "cell"] = "error",
     order: Order = "shuffled",
     contributions: int = 1,
     ledger: LedgerChoice = None,
@@ -61,25 +55,14 @@ def privatise(
     data
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
     channel
-        "laplace" (pure epsilon-DP), "gaussian" (needs delta), "haar-wavelet" (needs levels), "randomised-response" (needs
-        categories), "discrete-laplace", "discrete-gaussian" (whole numbers); or a channel object, which brings its own bounds.
+        For numbers `Laplace` (the default), `Gaussian` (needs delta), `HaarWavelet`, `DiscreteLaplace`, `DiscreteGaussian`
+        (whole numbers); for categories `RandomisedResponse` (the default); or a channel whose noise is fixed already.
+    domain
+        Public knowledge: `Bounds` of a column of numbers, or `Categories`, under its name; alone where the table has one
+        column and is no CSV file. Several columns of categories share epsilon equally, and it is that of the whole record. A
+        channel whose noise is fixed brings its own bounds.
     epsilon, delta
-        The guarantee for one replaced record. With a channel object epsilon may be left out: it is then the channel's at delta.
-    bounds
-        Public lower and upper bound. Numbers outside are clamped, and what is no number (NaN, text in a CSV field) counts as
-        the lower bound. The wavelet maps the bounds to [0, 1].
-    categories
-        Of randomised response: a list of values, or `Categories`; what is not listed is the category "other". A mapping from
-        names to such lists privatises several columns: epsilon is split equally among them, and is that of the whole record.
-    levels
-        Of the wavelet: the finest level J, 2^(J+1) - 1 numbers a record.
-    calibration
-        Gaussian: "analytic" (default), "zcdp" or "classical" (certified up to epsilon = 1). Wavelet: "tight" (default) or
-        "butucea2020", the published, larger noise.
-    column
-        Which column, or columns; not needed where `categories` names them, or the table has one and is no CSV file.
-    nulls
-        Missing values: "error" (declared absent), "lower" (numbers: the lower bound), "cell" (a category of their own).
+        The guarantee for one replaced record. With a fixed channel epsilon may be left out: it is then the channel's at delta.
     order
         "shuffled" (default): rows come in random order. "kept": the order of the data, which tells who is who; the guarantee
         covers that too, but whatever is known of the order can then be joined.
@@ -90,79 +73,64 @@ def privatise(
         stands. The certificate says which.
     entropy
         `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed.
+    progress
+        Is told each stage of the work.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from privurn.domain import Bounds
     >>> heights = np.random.default_rng(0).normal(170, 10, size=500)
-    >>> out = privatise(heights, epsilon=2, bounds=(120, 220))
+    >>> out = privatise(heights, domain=Bounds(120, 220), epsilon=2)
     >>> len(out.data), out.certificate["mechanism"]["parameters"]["channel"]["scale"]
     (500, 50.0)
     """
-    names = [column] if isinstance(column, str) else list(column or ())
-    options = _Options(bounds, _listed(categories, names, nulls), levels, calibration, nulls)
+    public = _columns(domain, channel)
     target = _target(channel, epsilon, delta, contributions)
-    made = _choose(channel, options, target)
-    _check_nulls(made, nulls)
-    if len(names) > 1 and not isinstance(made, RandomisedResponsesChannel):
-        raise ModelError("only randomised response takes several columns.", hint="Privatise one column at a time")
+    made = _calibrated(channel, public, target)
     randomness = entropy or SystemEntropy()
     progress("reading")
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
-        domain = None
-        if isinstance(made, RESPONSES):
-            domain = JointDomain({name or source.the_column(None): each for name, each in _categories(options).items()})
-            values: Any = read_cells(source, domain)
+        cells = _cells(public, source)
+        if cells is not None:
+            published, stated = list(cells.columns), cells.to_json()
+            values: Any = read_cells(source, cells)
         else:
-            named = source.the_column(names[0] if names else None)
-            values = read_numbers(source, named, nulls="lower" if nulls == "lower" else "error")
+            [(column, bounds)] = public.items()
+            named = source.the_column(column or None)
+            values = read_numbers(source, named, nulls=bounds.nulls)  # type: ignore[arg-type]
+            lower, upper = made.bounds
+            published = made.columns(named)
+            stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": bounds.nulls}
         kind = source.kind
     release = LocalRelease(n=len(values), channel=made, order=order)
-    if domain is not None:
-        published, stated = list(domain.columns), domain.to_json()
-    else:
-        lower, upper = made.bounds
-        published, stated = (
-            made.columns(named),
-            {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": nulls},
-        )
     payment = pay(payer, release, target, domain=stated, n=release.n)
     progress("drawing")
     released = release.draw(values, entropy=randomness)
-    table = decode(released, domain) if domain is not None else numbers_table(released, published)
+    table = decode(released, cells) if cells is not None else numbers_table(released, published)
     certificate = certify(
         release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment.stamp
     )
     return Release(table, kind, certificate, (*_remarks(made), *payment.remarks), payer.ledger)
 
 
-@dataclass(frozen=True)
-class _Options:
-    """What was asked of the channel."""
-
-    bounds: Sequence[float] | None
-    categories: Mapping[str, Categories] | None
-    levels: int | None
-    calibration: CalibrationName | None
-    nulls: str
-
-    def given(self) -> list[str]:
-        """Names of the options that were given."""
-        named = {"bounds": self.bounds, "categories": self.categories, "levels": self.levels, "calibration": self.calibration}
-        return [name for name, value in named.items() if value is not None]
+def _columns(domain: Any, channel: Any) -> dict[str, Public]:
+    """Public knowledge of each column; an only column that was not named is ""."""
+    if domain is None and isinstance(channel, LocalChannel) and not isinstance(channel, RESPONSES):
+        domain = Bounds(*channel.bounds)
+    found = dict(domain) if isinstance(domain, Mapping) else {"": domain}
+    if not found or not all(isinstance(each, (Bounds, Categories)) for each in found.values()):
+        raise DomainError("the domain of a column is missing.", hint=NEEDED)
+    if len(found) > 1 and not all(isinstance(each, Categories) for each in found.values()):
+        raise ModelError("only randomised response takes several columns.", hint="Privatise one column of numbers at a time")
+    return found
 
 
-USED = {
-    "laplace": {"bounds"},
-    "discrete-laplace": {"bounds"},
-    "gaussian": {"bounds", "calibration"},
-    "discrete-gaussian": {"bounds", "calibration"},
-    "haar-wavelet": {"bounds", "levels", "calibration"},
-    "randomised-response": {"categories"},
-    RandomisedResponsesChannel.name: {"categories"},
-}
-"""Which options each channel reads."""
+def _cells(public: Mapping[str, Public], source: Source) -> JointDomain | None:
+    """The domain of columns of categories, under their names."""
+    listed = {name: each for name, each in public.items() if isinstance(each, Categories)}
+    return JointDomain({name or source.the_column(None): each for name, each in listed.items()}) if listed else None
 
 
 def _target(channel: Any, epsilon: float | None, delta: float, contributions: int) -> Guarantee:
@@ -173,94 +141,55 @@ def _target(channel: Any, epsilon: float | None, delta: float, contributions: in
         if epsilon == float("inf"):
             raise NotCertifiable("the channel has no finite epsilon at this delta.", hint="Give delta, for example delta=1e-6")
     if epsilon is None:
-        raise ModelError("epsilon is missing.", hint="For example epsilon=2 (--epsilon 2)")
+        raise ModelError("epsilon is missing.", hint="For example epsilon=2")
     return Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
 
 
-def _choose(channel: ChannelName | LocalChannel, options: _Options, target: Guarantee) -> LocalChannel:
+def _calibrated(channel: Any, public: Mapping[str, Public], target: Guarantee) -> LocalChannel:
     """A channel that meets the target for each single record, or a refusal."""
-    name = channel.name if isinstance(channel, LocalChannel) else channel
-    if isinstance(channel, LocalChannel) and type(channel) is not local_channels().get(name):
-        raise NotCertifiable(
-            "a certificate can only be made for the channels that privurn can verify.",
-            hint="Use your own channel's privatise, and state its guarantee beside the data",
-        )
-    if name not in USED or channel == RandomisedResponsesChannel.name:  # several columns are no other channel to ask for
-        raise FormatError(f"the channel {name!r} is not known.", hint=", ".join(get_args(ChannelName)))
-    unused = set(options.given()) - (USED[name] if channel == name else USED[name] & {"categories"})
-    if unused:
-        raise ModelError(f"the channel has no use for {' and '.join(sorted(unused))}.", hint="Leave them out")
-    if channel in ("laplace", "discrete-laplace", "haar-wavelet", "randomised-response") and target.delta > 0.0:
-        raise ModelError(f"the channel {name!r} needs no delta, and a ledger would be charged for it.", hint="Leave delta out")
-    made = channel if isinstance(channel, LocalChannel) else _calibrated(channel, options, target.per_record())
-    sizes = made.sizes if isinstance(made, RandomisedResponsesChannel) else (getattr(made, "categories", 0),)
-    if isinstance(made, RESPONSES) and sizes != tuple(each.size for each in _categories(options).values()):
-        raise ModelError(
-            "the channel has another number of categories than were listed.",
-            hint='Count "other" and nulls, where they have one',
-        )
+    domains = list(public.values())
+    listed = [each for each in domains if isinstance(each, Categories)]
+    asked = (RandomisedResponse() if listed else Laplace()) if channel is None else channel
+    if isinstance(asked, ChannelRecipe):
+        if asked.pure and target.delta > 0.0:
+            raise ModelError(
+                f"the channel {asked.alias!r} needs no delta, and a ledger would be charged for it.", hint="Leave delta out"
+            )
+        single = target.per_record()
+        if isinstance(asked, ResponseRecipe) and listed:
+            made = asked.calibrate([each.size for each in listed], single)
+        elif isinstance(asked, NumberRecipe) and isinstance(domains[0], Bounds):
+            made = asked.calibrate(check_bounds(domains[0].ends), single)
+        else:
+            kind = "categories" if isinstance(asked, ResponseRecipe) else "numbers within bounds"
+            raise DomainError(f"the channel {asked.alias!r} is for {kind}.", hint=NEEDED)
+    else:
+        made = _fixed(asked, domains)
     if made.profile.group(target.contributions).delta(target.epsilon) > target.delta:
         raise NotCertifiable("the channel does not meet the guarantee asked for.", hint="Ask for a larger epsilon or delta")
     return made
 
 
-def _calibrated(channel: ChannelName, options: _Options, single: Guarantee) -> LocalChannel:
-    epsilon, delta, calibration = single.epsilon, single.delta, options.calibration
-    if channel == "randomised-response":
-        sizes = [each.size for each in _categories(options).values()]
-        if len(sizes) > 1:
-            return RandomisedResponsesChannel.calibrate(categories=sizes, epsilon=epsilon)
-        return RandomisedResponseChannel.calibrate(categories=sizes[0], epsilon=epsilon)
-    if options.bounds is None:
-        raise DomainError("bounds are missing.", hint="Public limits of the data, for example bounds=(0, 100) (--bounds 0:100)")
-    bounds = check_bounds(options.bounds)
-    if channel == "haar-wavelet":
-        if options.levels is None:
-            raise ModelError("levels is missing.", hint="The finest level of the wavelet, for example levels=4 (--levels 4)")
-        return HaarWaveletChannel.calibrate(
-            bounds=bounds,
-            levels=options.levels,
-            epsilon=epsilon,
-            calibration=calibration or "tight",  # type: ignore[arg-type]
+def _fixed(channel: Any, domains: list[Public]) -> LocalChannel:
+    """A channel whose noise is fixed, if it is one that can be verified and fits the domain."""
+    if not isinstance(channel, LocalChannel):
+        raise FormatError("the channel is not one that can be asked for.", hint="For example Laplace()")
+    if type(channel) is not local_channels().get(channel.name):
+        raise NotCertifiable(
+            "a certificate can only be made for the channels that privurn can verify.",
+            hint="Use your own channel's privatise, and state its guarantee beside the data",
         )
-    if channel in ("laplace", "discrete-laplace"):
-        whole = DiscreteLaplaceChannel if channel == "discrete-laplace" else LaplaceChannel
-        return whole.calibrate(bounds=bounds, epsilon=epsilon)
-    rule: Any = calibration or "analytic"
-    check_certifiable(calibration=rule, epsilon=epsilon)
-    noise = DiscreteGaussianChannel if channel == "discrete-gaussian" else GaussianChannel
-    return noise.calibrate(bounds=bounds, epsilon=epsilon, delta=delta, calibration=rule)
-
-
-def _listed(categories: Any, names: list[str], nulls: str) -> dict[str, Categories] | None:
-    """Categories of each column; an only column that was not named is ""."""
-    if categories is None:
-        return None
-    if not isinstance(categories, Mapping):
-        if len(names) > 1:
-            raise DomainError(
-                "several columns need a list of categories each.",
-                hint="categories={'a': [...], 'b': [...]} (--categories a=x,y --categories b=u,v)",
-            )
-        categories = {(names or [""])[0]: categories}
-    if not categories or (names and sorted(names) != sorted(categories)):
-        raise DomainError("the columns and the named categories do not match.", hint="Leave column out, or name the same ones")
-    policy: Any = "cell" if nulls == "cell" else "error"
-    return {name: each if isinstance(each, Categories) else Categories(each, nulls=policy) for name, each in categories.items()}
-
-
-def _categories(options: _Options) -> Mapping[str, Categories]:
-    if options.categories is None:
-        raise DomainError(
-            "categories are missing.", hint="Public list of values, for example categories=['a', 'b'] (--categories a,b)"
+    if not isinstance(channel, RESPONSES):
+        if domains != [Bounds(*channel.bounds, nulls=getattr(domains[0], "nulls", "error"))]:
+            raise ModelError("the channel has other bounds than were given.", hint="Leave the domain's bounds to the channel")
+        return channel
+    sizes = getattr(channel, "sizes", (getattr(channel, "categories", 0),))
+    if sizes != tuple(each.size for each in domains if isinstance(each, Categories)):
+        raise ModelError(
+            "the channel has another number of categories than were listed.",
+            hint='Count "other" and nulls, where they have one',
         )
-    return options.categories
-
-
-def _check_nulls(channel: LocalChannel, nulls: str) -> None:
-    allowed = ("error", "cell") if isinstance(channel, RESPONSES) else ("error", "lower")
-    if nulls not in allowed:
-        raise ModelError(f"nulls={nulls!r} is not possible with this channel.", hint=" or ".join(allowed))
+    return channel
 
 
 def _remarks(channel: LocalChannel) -> tuple[str, ...]:

@@ -6,73 +6,38 @@ The order matters. Everything public is decided before the data are counted, exc
 public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from privurn.certificates.certify import certify, check_certifiable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, Bins, ColumnDomain, JointDomain, OpenLabels
-from privurn.errors import DomainError, FormatError
-from privurn.exact_numbers import exact, float_up
-from privurn.mechanisms.exponential_losses import LossName
-from privurn.mechanisms.label_discovery import OTHER, DiscoveredUrn, LabelDiscovery, calibrate_discovery, kept_counts
+from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels
+from privurn.errors import DomainError
+from privurn.mechanisms.base_measures import FreshLabels
+from privurn.mechanisms.choice import check_recipe, choose, offering
+from privurn.mechanisms.label_discovery import OTHER, Discover, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.models import Model
-from privurn.mechanisms.perturbed_histogram import Publish
-from privurn.mechanisms.pitman_yor import FreshLabels
+from privurn.mechanisms.recipe import Public, Recipe
+from privurn.mechanisms.registry import default_recipe
 from privurn.privacy.entropy import Entropy, SystemEntropy
-from privurn.privacy.laws.noisy_counts import Noise
 from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
-from privurn.releases.choose import Request, check_records, choose_mechanism, plan_records, rationals, urn_of, whole_weight
-from privurn.releases.choose_for_domain import choose_for_domain
-from privurn.releases.plan import explain
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table
 from privurn.tables.column_names import unused
-from privurn.tables.output import Within
-
-MechanismName = Literal[
-    "auto",
-    "dirichlet-multinomial",
-    "dirichlet-process",
-    "pitman-yor",
-    "perturbed-histogram",
-    "smoothed-histogram",
-    "posterior-sample",
-    "exponential",
-    "pseudo-posterior",
-]
 
 
 def release(
     data: Any,
+    mechanism: Recipe | None = None,
     *,
-    domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain],
+    domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain | OpenLabels],
     epsilon: float,
     delta: float = 0.0,
-    column: str | None = None,
-    n_records: int | None = None,
-    mechanism: MechanismName = "auto",
-    alpha: float | str | Fraction | Sequence[float | str | Fraction] | None = None,
-    strength: float | str | Fraction = 1,
-    discount: float | str | Fraction = 0,
-    base_weights: Sequence[int] | None = None,
-    old_values_only: bool = False,
-    discovery_share: float = 0.5,
-    noise: Noise | None = None,
-    publish: Publish | None = None,
-    weight: float | str | Fraction | None = None,
-    draws: int | None = None,
-    loss: LossName | None = None,
-    model: Model | None = None,
-    reference: Model | None = None,
-    within: Within = "midpoint",
     contributions: int = 1,
     neighbouring: Neighbouring = "replace-one",
     ledger: LedgerChoice = None,
@@ -85,50 +50,28 @@ def release(
     ----------
     data
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
+    mechanism
+        `Urn` on a public domain, and `Discover` on open labels, are made where it is left out. `OpenUrn` and `PitmanYorUrn`
+        draw from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture
+        with the uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo`
+        (records from a small parametric model). What a mechanism leaves open is the best that the guarantee allows.
     domain
-        Public knowledge: `Grid`, `Bins`, `Categories`, `OpenLabels`, or a mapping from columns to such (taken jointly).
+        Public knowledge: a mapping from columns to `Grid`, `Bins`, `Categories` (several are taken jointly) or one to
+        `OpenLabels`; one of those alone where the table has one column and is no CSV file.
     epsilon, delta
         The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
-    column
-        Which column a single domain belongs to; not needed where the table has one column and is no CSV file.
-    n_records
-        How many records to release. Left out: the number that planning.plan_default chooses from public quantities; as many
-        as there are confidential ones for a histogram, and a million urn draws for a posterior sample.
-    mechanism
-        "auto" is the Dirichlet-multinomial urn on a public domain, and label discovery before it on open labels.
-        "dirichlet-process" and "pitman-yor" draw from the open-domain urns. On a public domain also "perturbed-histogram"
-        (noisy counts), "smoothed-histogram" (a mixture with the uniform), "posterior-sample" (cell probabilities),
-        "exponential" (a histogram near the data's) and "pseudo-posterior" (records from a small parametric model).
-    alpha
-        Prior records in each cell (one number, or one for each cell). Left out: the smallest that the guarantee allows.
-    noise, publish
-        Of the perturbed histogram: "discrete-laplace" (default), "laplace" or "discrete-gaussian"; whether to publish "records"
-        drawn from the noisy counts (default) or the "counts" themselves.
-    weight
-        Of the uniform: in the smoothed histogram, the smallest that the guarantee allows where left out; in the perturbed one,
-        0 where left out.
-    draws
-        How many posterior samples.
-    loss
-        Of the exponential mechanism: "l1" (default), "l2", "l2-squared", "hellinger", "hellinger-squared" or "w1".
-    model, reference
-        Of the pseudo-posterior: a model from privurn.models, and a public guess of the same kind that weighs the records.
-    within
-        What a record in a bin becomes: its "midpoint", or a "uniform" number from the bin.
-    strength, discount, base_weights, old_values_only
-        Of the open-domain urns; base_weights are public whole weights of the cells that new values are drawn from.
-    discovery_share
-        Part of the budget that label discovery spends.
     contributions
         Most records that one person may own: the guarantee then covers all of them together.
     neighbouring
         "replace-one": one record replaced, the number of records is public. "add-remove": one record more or less, the
-        number of records is secret; public domains only, and n_records must be given.
+        number of records is secret; public domains only, and the mechanism's number of records must be given.
     ledger
         Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
         stands. The certificate says which.
     entropy
         `SeededEntropy` for tests; its releases are marked "seeded: not private".
+    progress
+        Is told each stage of the work.
 
     Examples
     --------
@@ -137,41 +80,37 @@ def release(
     >>> out = privurn.release(incomes, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1, delta=1e-6)
     >>> len(out.data), out.certificate["mechanism"]["name"]
     (20000, 'dirichlet-multinomial')
+    >>> counts = privurn.NoisyCounts(publish="counts")
+    >>> len(privurn.release(incomes, counts, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1).data)
+    51
     """
-    request = Request(
-        guarantee=Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring),
-        mechanism=mechanism,
-        n_records=n_records,
-        alpha=rationals(alpha),
-        strength=exact(strength, name="strength"),
-        discount=exact(discount, name="discount"),
-        base_weights=None if base_weights is None else tuple(whole_weight(weight) for weight in base_weights),
-        old_values_only=old_values_only,
-        discovery_share=discovery_share,
-        noise=noise,
-        publish=publish,
-        weight=None if weight is None else exact(weight, name="weight"),
-        draws=draws,
-        loss=loss,
-        model=model,
-        reference=reference,
-    )
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
+    if mechanism is not None:
+        check_recipe(mechanism)
+    secret = neighbouring == "add-remove"
     with open_table(data) as source:
-        job = _Job(request, Payer.find(ledger, source), entropy or SystemEntropy(), progress, within)
-        named = _named_domain(domain, column, source)
-        if isinstance(named, str) and request.secret_size:
+        payer = Payer.find(ledger, source)
+        named = _named_domain(domain, source)
+        if isinstance(named, str) and secret:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
-        _check_within(job, named)
+        recipe = default_recipe(open_labels=isinstance(named, str))() if mechanism is None else mechanism
+        if isinstance(named, JointDomain):
+            _check_spread(recipe, named)
         progress("counting")
-        if isinstance(named, str):
-            counts = count_labels(source, named)
-        else:
-            counts = count_cells(source, named, secret_size=request.secret_size)
+        counts = count_labels(source, named) if isinstance(named, str) else count_cells(source, named, secret_size=secret)
         kind = source.kind
     progress("planning")
+    size = named.size if isinstance(named, JointDomain) else None
+    public = Public(
+        n=None if secret else counts.n,
+        cells=size,
+        guarantee=guarantee,
+        domain=named if isinstance(named, JointDomain) else None,
+    )
+    job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind)
     if isinstance(named, JointDomain):
-        return _public_domain(job, named, counts, kind)
-    return _discovered_labels(job, named, counts, kind) if mechanism == "auto" else _open_labels(job, named, counts, kind)
+        return _public_domain(job, named)
+    return _discovered_labels(job, recipe, named) if isinstance(recipe, Discover) else _open_labels(job, named)
 
 
 def pay(payer: Payer, mechanism: Mechanism, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
@@ -185,104 +124,82 @@ def pay(payer: Payer, mechanism: Mechanism, guarantee: Guarantee, *, domain: dic
 class _Job:
     """One release in the making."""
 
-    request: Request
+    recipe: Recipe
+    public: Public
+    counts: CountTable
     payer: Payer
     entropy: Entropy
     progress: Callable[[str], None]
-    within: Within
+    kind: str
 
-    def pay(self, mechanism: Mechanism, *, domain: dict[str, Any], n: int) -> Payment:
-        """Debit what the certificate promises."""
-        check_records(mechanism.records)
-        return pay(self.payer, mechanism, self.request.guarantee, domain=domain, n=n)
+    def chosen(self, *, domain: dict[str, Any]) -> tuple[Mechanism, tuple[str, ...], Payment]:
+        """The mechanism, remarks on it, and the debit of what the certificate promises."""
+        mechanism, remarks = choose(self.recipe, self.public)
+        return mechanism, remarks, pay(self.payer, mechanism, self.public.guarantee, domain=domain, n=self.counts.n)
 
     def finish(
-        self,
-        mechanism: Mechanism,
-        *,
-        table: Any,
-        kind: str,
-        domain: dict[str, Any],
-        payment: Payment,
-        remarks: tuple[str, ...],
+        self, mechanism: Mechanism, *, table: Any, domain: dict[str, Any], payment: Payment, remarks: tuple[str, ...]
     ) -> Release:
         """Certify what was drawn."""
         certificate = certify(
             mechanism,
-            guarantee=self.request.guarantee,
+            guarantee=self.public.guarantee,
             domain=domain,
             columns=table.column_names,
             entropy=self.entropy,
             payment=payment.stamp,
         )
-        return Release(table, kind, certificate, (*remarks, *payment.remarks), self.payer.ledger)
+        return Release(table, self.kind, certificate, (*remarks, *payment.remarks), self.payer.ledger)
 
 
-def _public_domain(job: _Job, domain: JointDomain, counts: CountTable, kind: str) -> Release:
-    mechanism, remarks = choose_for_domain(n=counts.n, domain=domain, request=job.request)
-    stated = domain.to_json() | ({} if job.within == "midpoint" else {"within": job.within})
-    payment = job.pay(mechanism, domain=stated, n=counts.n)
+def _public_domain(job: _Job, domain: JointDomain) -> Release:
+    stated = domain.to_json()
+    mechanism, remarks, payment = job.chosen(domain=stated)
     job.progress("drawing")
-    drawn = mechanism.draw(counts, entropy=job.entropy)
-    table = decode(drawn.cells, domain, within=job.within, entropy=job.entropy, extra=drawn.columns())
-    return job.finish(mechanism, table=table, kind=kind, domain=stated, payment=payment, remarks=remarks)
+    drawn = mechanism.draw(job.counts, entropy=job.entropy)
+    table = decode(drawn.cells, domain, entropy=job.entropy, extra=drawn.columns())
+    return job.finish(mechanism, table=table, domain=stated, payment=payment, remarks=remarks)
 
 
-def _check_within(job: _Job, domain: JointDomain | str) -> None:
-    """Before anything is counted or paid: only records in bins can be spread out."""
-    if job.within not in ("midpoint", "uniform"):
-        raise FormatError(f"within={job.within!r} is not known.", hint="midpoint or uniform")
-    tables = job.request.publish == "counts" or job.request.mechanism == "posterior-sample"
-    bins = isinstance(domain, JointDomain) and any(isinstance(each, Bins) for each in domain.columns.values())
-    if job.within == "uniform" and (tables or not bins):
-        raise DomainError("only records in bins can be spread out.", hint="Declare bins, or leave within (--within) out")
+def _check_spread(recipe: Recipe, domain: JointDomain) -> None:
+    """Before anything is counted or paid: only records can be spread out in their bins."""
+    if domain.spread and not recipe.publishes_records:
+        raise DomainError("only records in bins can be spread out.", hint="Leave within='uniform' out")
 
 
-def _discovered_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
+def _discovered_labels(job: _Job, recipe: Discover, column: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
-    discovery, rest = _split(job.request)
-    whole = Spent(guarantee=job.request.guarantee, rho=None, description="label-discovery")  # the urn is not known yet
-    payment = job.payer.pay(whole, n=counts.n)
+    with offering(recipe, job.public):
+        discovery, rest = recipe.split(job.public.guarantee)
+    whole = Spent(guarantee=job.public.guarantee, rho=None, description="label-discovery")  # the urn is not known yet
+    payment = job.payer.pay(whole, n=job.counts.n)
     job.progress("drawing")
-    labels, kept = kept_counts(counts, discovery.discover(counts))
-    plan = plan_records(n=counts.n, cells=len(labels) + 1, guarantee=rest, n_records=job.request.n_records)
-    urn = urn_of(plan)
-    mechanism = DiscoveredUrn(n=counts.n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
+    labels, kept = kept_counts(job.counts, discovery.discover(job.counts))
+    mechanism, remarks = recipe.then(discovery, rest, n=job.counts.n, labels=len(labels))
     other = unused(OTHER, labels)
     names = np.array([*labels, other], dtype=object)
     table = decode_labels(names[mechanism.draw(kept, entropy=job.entropy).cells].tolist(), column)
     domain = {"kind": "open-labels", "column": column, "labels": labels, "other": other}
-    remarks = explain(plan, guarantee=rest)
-    return job.finish(mechanism, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
+    return job.finish(mechanism, table=table, domain=domain, payment=payment, remarks=remarks)
 
 
-def _split(request: Request) -> tuple[LabelDiscovery, Guarantee]:
-    """The discovery step for its share of the budget, and what is left for the urn."""
-    whole, share = request.guarantee, request.discovery_share
-    k = whole.contributions
-    discovery = calibrate_discovery(epsilon=whole.epsilon * share, delta=whole.delta * share, contributions=k)
-    spent = discovery.guarantee(k)
-    rest = [-float_up(Fraction(a) - Fraction(b)) for a, b in ((spent.epsilon, whole.epsilon), (spent.delta, whole.delta))]
-    return discovery, Guarantee(epsilon=rest[0], delta=rest[1], contributions=k).per_record()
-
-
-def _open_labels(job: _Job, column: str, counts: CountTable, kind: str) -> Release:
+def _open_labels(job: _Job, column: str) -> Release:
     """Open labels straight from the urn: old labels are copied, new ones get fresh names that none of them can have."""
-    urn, remarks = choose_mechanism(n=counts.n, cells=None, request=job.request)
     domain = {"kind": "open-labels", "column": column}
-    payment = job.pay(urn, domain=domain, n=counts.n)
+    urn, remarks, payment = job.chosen(domain=domain)
     job.progress("drawing")
-    cells = urn.draw(counts, entropy=job.entropy).cells
-    n_new = max(0, int(cells.max(initial=-1)) + 1 - len(counts.values))
+    cells, old = urn.draw(job.counts, entropy=job.entropy).cells, job.counts.values
+    n_new = max(0, int(cells.max(initial=-1)) + 1 - len(old))
     base = FreshLabels()
     fresh = [f"{base.prefix}{i + 1}" for i in range(n_new)]
-    names = np.array([*map(base.spelled, counts.values.tolist()), *fresh], dtype=object)
+    names = np.array([*map(base.spelled, old.tolist()), *fresh], dtype=object)
     table = decode_labels(names[cells].tolist(), column)
-    return job.finish(urn, table=table, kind=kind, domain=domain, payment=payment, remarks=remarks)
+    return job.finish(urn, table=table, domain=domain, payment=payment, remarks=remarks)
 
 
-def _named_domain(domain: Any, column: str | None, source: Source) -> JointDomain | str:
+def _named_domain(domain: Any, source: Source) -> JointDomain | str:
     """The domain with its columns' names; for open labels just the column."""
+    column = None
     if isinstance(domain, Mapping):
         if not any(isinstance(each, OpenLabels) for each in domain.values()):
             return JointDomain(domain)
@@ -291,9 +208,7 @@ def _named_domain(domain: Any, column: str | None, source: Source) -> JointDomai
         column, domain = next(iter(domain.items()))
     if isinstance(domain, JointDomain):
         return domain
-    column = source.the_column(column)
-    if isinstance(domain, OpenLabels):
-        return column
-    if not isinstance(domain, ColumnDomain):
+    if not isinstance(domain, (ColumnDomain, OpenLabels)):
         raise DomainError("a domain is needed.", hint="Grid, Bins, Categories, OpenLabels, or a mapping from columns to them")
-    return JointDomain({column: domain})
+    column = source.the_column(column)
+    return column if isinstance(domain, OpenLabels) else JointDomain({column: domain})

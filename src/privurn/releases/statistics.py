@@ -29,7 +29,7 @@ def release_statistics(
     --------
     >>> import numpy as np
     >>> from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
-    >>> budget = Budget(epsilon=1, epsilon_n=0.1)
+    >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
     >>> made = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=(-5, 5), budget=budget)
     >>> data = np.random.default_rng(1).normal(size=(1000, 2))
     >>> out = release_statistics(data, mechanism=made, budget=budget)

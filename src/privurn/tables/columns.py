@@ -29,7 +29,7 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     if nulls == "error" and present < table.num_rows:
         raise DomainError(
             f"there are missing values in {column!r}, declared to have none.",
-            hint="Count them as the lower bound with nulls='lower' (--nulls lower)",
+            hint="Count them as the lower bound with nulls='lower'",
         )
     numbers = _floats(table["number"])
     if untyped and present > 0 and np.isnan(numbers).all():

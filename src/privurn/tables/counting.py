@@ -38,7 +38,7 @@ def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = Fals
         declared = [name for name, column in domain.columns.items() if column.null_cell is None]
         raise DomainError(
             f"there are missing values in {' or '.join(repr(name) for name in declared)}, declared to have none.",
-            hint="Give nulls a cell of their own with nulls='cell' (--nulls cell)",
+            hint="Give nulls a cell of their own with nulls='cell'",
         )
     return CountTable.from_cells(_integers(table["cell"]), _integers(table["n"]), rows=rows)
 

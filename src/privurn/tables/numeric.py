@@ -45,7 +45,7 @@ def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing 
         if missing == "error" and nulls[i] > 0:
             raise DomainError(
                 f"there are missing values in {name!r}, declared to have none.",
-                hint="Treat them as unreadable with missing='unreadable' (--missing unreadable)",
+                hint="Treat them as unreadable with missing='unreadable'",
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from privurn.tables.cells import released_numbers
 from privurn.tables.column_names import unused
 from privurn.tables.counting import as_bins
 from privurn.tables.spreadsheet_text import marked, would_run
-
-Within = Literal["midpoint", "uniform"]
-"""What a record in a bin becomes: the bin's midpoint, or a number drawn uniformly from it, independently for each record."""
 
 WITHIN_STEPS = 2**20
 """Equal parts of a bin; a uniform number within it is the middle of one of them."""
@@ -34,22 +31,21 @@ def decode(
     cells: NDArray[np.int64],
     domain: JointDomain,
     *,
-    within: Within = "midpoint",
     entropy: Integers | None = None,
     extra: Mapping[str, NDArray[Any]] | None = None,
 ) -> Any:
     """Arrow table of the records that cell numbers stand for; `extra` columns of numbers are put beside them.
 
-    within="uniform" spreads the numbers of bins at a resolution of WITHIN_STEPS, with integers from `entropy`.
+    Numbers of bins that are to be spread out are, at a resolution of WITHIN_STEPS, with integers from `entropy`.
     """
     import pyarrow as pa
 
-    if within == "uniform" and (entropy is None or not any(isinstance(each, Bins) for each in domain.columns.values())):
-        raise DomainError("only bins can be spread out, and only for records.", hint="Declare bins, or use within='midpoint'")
+    if domain.spread and (entropy is None or extra):
+        raise DomainError("only records in bins can be spread out.", hint="Leave within='uniform' out")
     columns, rest = {}, cells
     for name, column in domain.columns.items():
         rest, own = np.divmod(rest, column.size)
-        spread = entropy if within == "uniform" and isinstance(column, Bins) else None
+        spread = entropy if isinstance(column, Bins) and column.within == "uniform" else None
         columns[name] = _decode_column(own, column, spread=spread)
     for name, numbers in (extra or {}).items():
         columns[unused(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))

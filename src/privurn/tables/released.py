@@ -193,9 +193,8 @@ def _buffer(array: Any, dtype: Any) -> NDArray[Any]:
 class CellReader:
     """From released values of a column back to the cells they stand for: the inverse of how they were written."""
 
-    def __init__(self, domain: ColumnDomain, *, within: str = "midpoint") -> None:
+    def __init__(self, domain: ColumnDomain) -> None:
         self.domain = domain
-        self.within = within
         if isinstance(domain, Categories):
             self.labels = self._labels(domain)
         elif isinstance(domain, Bins):
@@ -252,7 +251,7 @@ class CellReader:
             with np.errstate(over="ignore", invalid="ignore"):
                 place = np.clip(np.nan_to_num(np.rint((stated - low) / step)), 0, last).astype(np.int64)
             inside = grid_numbers(domain, place).astype(np.float64) == stated
-        elif self.within == "uniform":
+        elif isinstance(domain, Bins) and domain.within == "uniform":
             place = np.clip(np.searchsorted(self.edges, stated, side="right") - 1, 0, last)
             inside = (stated >= self.edges[0]) & (stated <= self.edges[-1])
         else:

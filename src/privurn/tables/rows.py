@@ -29,7 +29,7 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
         if column.null_count:
             raise DomainError(
                 f"there are missing values in {name!r}, declared to have none.",
-                hint="Give nulls a category of their own with nulls='cell' (--nulls cell)",
+                hint="Give nulls a category of their own with nulls='cell'",
             )
         joint = joint * each.size + _integers(column.cast("int64"))
     return joint

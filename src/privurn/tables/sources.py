@@ -16,6 +16,8 @@ from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
 from privurn.tables.files import DataFiles, find_files, readable
 
+NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -47,11 +49,11 @@ class Source:
         """
         if column is None:
             if len(self.types) != 1:
-                raise DomainError("the table has several columns.", hint="Say which one, with column= (--column)")
+                raise DomainError("the table has several columns.", hint=NAMED)
             if self.kind == "path" and self.untyped:
                 raise DomainError(
                     "a CSV file's column must be named, as its header line has it.",
-                    hint="Say which one, with column= (--column)",
+                    hint=NAMED,
                 )
             column = next(iter(self.types))
         self.check_columns([column])

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial, effective_sample_size
+from privurn.mechanisms.base_measures import FiniteBase
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.urn_plan import effective_sample_size
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

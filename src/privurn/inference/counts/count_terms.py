@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.privacy.laws.noisy_counts import STEPS, Noise

@@ -163,7 +163,7 @@ def _read(table: Source, certificate: Certificate) -> Observed:
         raise CertificateError("the certificate's domain names no columns.")
     extra = [str(name) for name in certificate["columns"][len(domain.columns) :]]
     table.check_columns([*domain.columns, *extra])
-    places, numbers = _places(table, domain, extra, within=described.get("within", "midpoint"))
+    places, numbers = _places(table, domain, extra)
     if not extra:
         counts = np.bincount(places, weights=numbers, minlength=domain.size)
         return Observed(mechanism=mechanism, domain=domain, counts=np.rint(counts).astype(np.int64))
@@ -175,9 +175,7 @@ def _read(table: Source, certificate: Certificate) -> Observed:
     return Observed(mechanism=mechanism, domain=domain, counts=numbers)
 
 
-def _places(
-    table: Source, domain: JointDomain, extra: Sequence[str], *, within: str
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _places(table: Source, domain: JointDomain, extra: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Joint cells and the number beside each: how many records, or what the last of the extra columns says."""
     names = list(domain.columns)
     fields = [_field(table.reference(name), domain.columns[name], f"v{i}") for i, name in enumerate(names)]
@@ -187,7 +185,7 @@ def _places(
     places = np.zeros(len(found["beside"]), np.int64)
     radix = 1
     for i, name in enumerate(names):
-        places += radix * _cells(found[f"v{i}"], found[f"v{i}_missing"], domain.columns[name], within=within)
+        places += radix * _cells(found[f"v{i}"], found[f"v{i}_missing"], domain.columns[name])
         radix *= domain.columns[name].size
     if np.ma.is_masked(found["beside"]):
         raise DomainError("the release holds something that is no number where numbers are published.")
@@ -201,7 +199,7 @@ def _field(value: str, domain: ColumnDomain, alias: str) -> str:
     return f"TRY_CAST({value} AS DOUBLE) AS {alias}, {missing}"
 
 
-def _cells(values: Any, missing: Any, domain: ColumnDomain, *, within: str) -> NDArray[np.int64]:
+def _cells(values: Any, missing: Any, domain: ColumnDomain) -> NDArray[np.int64]:
     """The cell of each released value of one column: the inverse of how they were written."""
     absent = np.asarray(missing, bool)
     if absent.any() and domain.null_cell is None:
@@ -213,7 +211,7 @@ def _cells(values: Any, missing: Any, domain: ColumnDomain, *, within: str) -> N
         if unreadable.any():
             raise DomainError(OUTSIDE, hint="There is text among numbers")
         numbers = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-        found = _number_cells(numbers, domain, within=within)
+        found = _number_cells(numbers, domain)
     if domain.null_cell is not None:
         found[absent] = domain.null_cell
     if np.any(found < 0):
@@ -221,9 +219,9 @@ def _cells(values: Any, missing: Any, domain: ColumnDomain, *, within: str) -> N
     return found
 
 
-def _number_cells(numbers: NDArray[np.float64], domain: ColumnDomain, *, within: str) -> NDArray[np.int64]:
+def _number_cells(numbers: NDArray[np.float64], domain: ColumnDomain) -> NDArray[np.int64]:
     known = cell_values(domain)[: domain.n_values]
-    if isinstance(domain, Bins) and within == "uniform":
+    if isinstance(domain, Bins) and domain.within == "uniform":
         edges = np.array([float(edge) for edge in domain.edges])
         place = np.searchsorted(edges, numbers, side="right") - 1
         found = np.where((numbers >= edges[0]) & (numbers <= edges[-1]), np.minimum(place, domain.n_values - 1), -1)

@@ -96,7 +96,7 @@ def draw_views(job: Job, reduction: Reduction, *, of: Of, progress: Progress) ->
         if of == "urn":
             raise ModelError(
                 "only under the mechanism's own prior does the urn's limit have a posterior here.",
-                hint="prior='mechanism' (--prior mechanism), or ask for the population or the sample",
+                hint="prior='mechanism', or ask for the population or the sample",
             )
         return _from_counts(job, reduction, progress)
     return _closed_form(job, reduction, of, progress)
@@ -227,7 +227,7 @@ def _closed_form(job: Job, reduction: Reduction, of: Of, progress: Progress) -> 
     if len(job.observed) != 1:
         raise ModelError(
             "the mechanism's own prior has a closed form for one release only.",
-            hint="Give your own prior, for example prior=1 (--prior 1)",
+            hint="Give your own prior, for example prior=1",
         )
     release = job.observed[0]
     if of == "urn":

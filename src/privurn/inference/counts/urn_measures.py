@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.counts.measure_draws import About, Floats, MeasureDraws, Whole
+from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.pitman_yor import FiniteBase, PitmanYor
+from privurn.mechanisms.pitman_yor import PitmanYor
 
 ABOUT: tuple[About, ...] = ("population", "sample", "urn")
 

@@ -75,8 +75,9 @@ def read_privatised(source: str | Path | Release) -> Privatised:
 
     Releases of one column in equal bins by the smoothed histogram, or of noisy counts, are read too: one output for all.
 
+    >>> from privurn.domain import Bounds
     >>> from privurn.releases.privatise import privatise
-    >>> found = read_privatised(privatise(np.array([1.0, 2.0, 4.0]), epsilon=2, bounds=(0, 10)))
+    >>> found = read_privatised(privatise(np.array([1.0, 2.0, 4.0]), domain=Bounds(0, 10), epsilon=2))
     >>> found.n, found.channel.scale
     (3, 5.0)
     """
@@ -153,26 +154,26 @@ def _kernel(channel: Channel, name: str) -> Kernel:
     if name == "auto":
         name = "categorical" if response else "gaussian"
     if response and name != "categorical":
-        raise ModelError("randomised response releases categories.", hint="--kernel categorical, or leave it out")
+        raise ModelError("randomised response releases categories.", hint="kernel='categorical', or leave it out")
     lower, upper = public_bounds(channel)
     if name == "categorical":
         whole = isinstance(channel, (DiscreteLaplaceChannel, DiscreteGaussianChannel))
         if not response and not (whole and lower == 0.0 and upper < MOST_CATEGORIES):
             raise ModelError(
                 "a categorical kernel is for randomised response, or for whole numbers with a lower bound of 0.",
-                hint="--kernel gaussian",
+                hint="kernel='gaussian'",
             )
         return CategoricalKernel(categories=getattr(channel, "sizes", (int(upper) + 1,)))
     if name == "beta":
         if (lower, upper) != (0.0, 1.0):
-            raise ModelError("the beta kernel is for values between 0 and 1.", hint="--kernel gaussian takes any bounds")
+            raise ModelError("the beta kernel is for values between 0 and 1.", hint="kernel='gaussian' takes any bounds")
         return BetaKernel()
     width = upper - lower
     mean, scale = lower + 0.5 * width, GaussianKernel.scale * (width / WIDTH) ** 2
     if name == "gaussian":
         return GaussianKernel(mean=mean, scale=scale)
     if not isinstance(channel, GaussianChannel):
-        raise ModelError("the total-gaussian kernel is for the Gaussian channel.", hint="--kernel gaussian")
+        raise ModelError("the total-gaussian kernel is for the Gaussian channel.", hint="kernel='gaussian'")
     return TotalGaussianKernel(noise=channel.scale, mean=mean, scale=scale)
 
 

@@ -51,7 +51,7 @@ def plug_in_logistic(statistics: NoisyStatistics, *, n: float) -> PlugInLogistic
     middle = ones + zeros
     covariance = squares - np.outer(middle, middle)
     if not (0.0 < share < 1.0 and np.linalg.eigvalsh(covariance)[0] > 0.0):
-        raise ModelError("there is no plug-in estimate: no table has sums like these.", hint="Leave --plug-in out")
+        raise ModelError("there is no plug-in estimate: no table has sums like these.", hint="Ask for a posterior")
     found, curve = _solved(np.append(share, ones), middle, covariance)
     low, high = np.array(mechanism.lower), np.array(mechanism.upper)
     turn = np.diag(np.append(1.0, 2.0 / (high - low)))  # coefficients of mapped covariates to those of the data
@@ -80,7 +80,7 @@ def _solved(target: Floats, middle: Floats, covariance: Floats) -> tuple[Floats,
         b, (level, slope, curve) = b + size * step, after
         if not np.abs(b).max() < 1e3 or np.linalg.eigvalsh(curve)[0] <= 1e-12:
             break
-    raise ModelError("there is no plug-in estimate: no coefficients give sums like these.", hint="Leave --plug-in out")
+    raise ModelError("there is no plug-in estimate: no coefficients give sums like these.", hint="Ask for a posterior")
 
 
 def _expected(b: Floats, target: Floats, middle: Floats, covariance: Floats) -> tuple[float, Floats, Floats]:

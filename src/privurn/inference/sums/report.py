@@ -29,7 +29,7 @@ def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float 
     if statistics.model == "table":
         return _plug_in_table(statistics, level)
     if n is None:
-        raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Leave --plug-in out")
+        raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior")
     if statistics.model == "regression":
         from privurn.inference.sums.comparators import plug_in_regression
 
@@ -42,7 +42,7 @@ def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float 
         tau = 1.0 / found.residual_variance if found.residual_variance > 0.0 else math.inf
         return (*rows, _point("tau", tau, level), _point("n", n, level))
     if n < 2.0:
-        raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Leave --plug-in out")
+        raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Ask for a posterior")
     if statistics.model == "logistic":
         from privurn.inference.sums.logistic_plug_in import plug_in_logistic
 
@@ -80,7 +80,7 @@ def _plug_in_table(statistics: NoisyStatistics, level: float) -> tuple[Summary, 
     counts, mechanism = np.maximum(statistics.values, 0.0), statistics.mechanism
     total = counts.sum()
     if total <= 0.0:
-        raise ModelError("there is no plug-in estimate: no noisy count is positive.", hint="Leave --plug-in out")
+        raise ModelError("there is no plug-in estimate: no noisy count is positive.", hint="Ask for a posterior")
     p = counts / total
     rows = [
         _normal(f"p[{name}]", share, math.sqrt(share * (1.0 - share) / total), level)

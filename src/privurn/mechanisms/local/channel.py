@@ -165,9 +165,9 @@ def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     try:
         lower, upper = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise DomainError("bounds must be two numbers.", hint="bounds=(0, 100), --bounds 0:100") from None
+        raise DomainError("bounds must be two numbers.", hint="For example bounds=(0, 100)") from None
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper and math.isfinite(upper - lower)):
-        raise DomainError("bounds must be finite, the lower one first.", hint="bounds=(0, 100), --bounds 0:100")
+        raise DomainError("bounds must be finite, the lower one first.", hint="For example bounds=(0, 100)")
     if max(-lower, upper) > LARGEST_BOUND:
         raise DomainError(
             f"bounds must lie between {-LARGEST_BOUND:g} and {LARGEST_BOUND:g}, or the noise would leave the numbers.",

@@ -43,7 +43,7 @@ def channel_of(certificate: Certificate) -> Channel:
         )
     raise CertificateError(
         f"a release by {name!r} has no channel to infer from.",
-        hint="Use privurn privatise; or release bins with smoothed-histogram, or with perturbed-histogram and --publish counts",
+        hint="Use privurn privatise; or release bins with smoothed-histogram, or with perturbed-histogram and publish='counts'",
     )
 
 
@@ -53,7 +53,7 @@ def _equal_bins(stated: Mapping[str, Any]) -> tuple[tuple[float, float], int]:
     bins = next(iter(domain.columns.values())) if isinstance(domain, JointDomain) and len(domain.columns) == 1 else None
     if not isinstance(bins, Bins) or bins.size != bins.n_values:
         raise CertificateError(
-            "the release is not of one column in bins.", hint="Declare --bins with outside values clamped and no nulls"
+            "the release is not of one column in bins.", hint="Declare bins with outside values clamped and no nulls"
         )
     edges = [Fraction(edge) for edge in bins.edges]
     if len({b - a for a, b in pairwise(edges)}) != 1:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from privurn.errors import ModelError, NotCertifiable
 from privurn.mechanisms.local.channel import check_bounds, check_target, clamped
 from privurn.mechanisms.local.lattice import LatticeChannel, WholeNumberChannel
+from privurn.mechanisms.local.recipe import NumberRecipe
+from privurn.mechanisms.recipe import option
 from privurn.privacy.additive_noise import LARGEST_SCALE, NoiseKind
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.laws.noise import DiscreteGaussianProfile, GaussianProfile, check_positive
-from privurn.privacy.profile import smallest_admissible
+from privurn.privacy.profile import Guarantee, smallest_admissible
 
 Calibration = Literal["analytic", "zcdp", "classical"]
 
@@ -47,9 +49,7 @@ class _GaussianNoise(LatticeChannel):
         epsilon, delta = check_target(epsilon, delta)
         lower, upper = check_bounds(bounds)
         if delta == 0.0:
-            raise ModelError(
-                "Gaussian noise is never pure epsilon-DP.", hint="Give delta, for example delta=1e-6 (--delta 1e-6)"
-            )
+            raise ModelError("Gaussian noise is never pure epsilon-DP.", hint="Give delta, for example delta=1e-6")
         if calibration == "zcdp":
             return cls.from_rho(bounds=(lower, upper), rho=largest_rho(epsilon=epsilon, delta=delta))
         width = upper - lower
@@ -95,8 +95,7 @@ def check_certifiable(*, calibration: Calibration, epsilon: float) -> None:
     if calibration == "classical" and epsilon > 1.0:
         raise NotCertifiable(
             "the classical Gaussian calibration holds for epsilon up to 1 only.",
-            hint="Use calibration='analytic' (--calibration analytic); GaussianChannel.calibrate gives the classical noise "
-            "for simulations",
+            hint="Use calibration='analytic'; GaussianChannel.calibrate gives the classical noise for simulations",
         )
 
 
@@ -135,3 +134,34 @@ class DiscreteGaussianChannel(WholeNumberChannel, _GaussianNoise):
     """
 
     name: ClassVar[str] = "discrete-gaussian"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gaussian(NumberRecipe):
+    """Gaussian noise on each number; the guarantee needs a delta."""
+
+    alias: ClassVar[str] = "gaussian"
+    pure: ClassVar[bool] = False
+
+    calibration: Calibration = option("analytic (default), zcdp or classical (up to epsilon 1).", default="analytic")
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> "GaussianChannel | DiscreteGaussianChannel":
+        """The noise that the calibration gives."""
+        made: GaussianChannel = self._noise(GaussianChannel, bounds, single)
+        return made
+
+    def _noise(self, kind: Any, bounds: tuple[float, float], single: Guarantee) -> Any:
+        check_certifiable(calibration=self.calibration, epsilon=single.epsilon)
+        return kind.calibrate(bounds=bounds, epsilon=single.epsilon, delta=single.delta, calibration=self.calibration)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiscreteGaussian(Gaussian):
+    """Discrete Gaussian noise on each whole number."""
+
+    alias: ClassVar[str] = "discrete-gaussian"
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> "DiscreteGaussianChannel":
+        """The noise that the calibration gives."""
+        made: DiscreteGaussianChannel = self._noise(DiscreteGaussianChannel, bounds, single)
+        return made

@@ -6,7 +6,7 @@ length 2^-(J+1) alone.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
 from privurn.mechanisms.local.channel import LocalChannel, check_bounds, check_target, clamped, whole_number
+from privurn.mechanisms.local.recipe import NumberRecipe
 from privurn.mechanisms.local.vector_noise import VectorLaplaceProfile
+from privurn.mechanisms.recipe import option
 from privurn.privacy.additive_noise import check_scale, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ratio_up
-from privurn.privacy.profile import ROUND_UP
+from privurn.privacy.profile import ROUND_UP, Guarantee
 
 WaveletCalibration = Literal["tight", "butucea2020"]
 
@@ -50,7 +52,7 @@ class HaarWaveletChannel(LocalChannel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        levels = whole_number("levels", self.levels, least=0, most=MOST_LEVELS, hint="levels=4, --levels 4")
+        levels = whole_number("levels", self.levels, least=0, most=MOST_LEVELS, hint="For example levels=4")
         object.__setattr__(self, "levels", levels)
         resolution = whole_number("resolution", self.resolution, least=1, most=2**40, hint="The default is 2**20")
         object.__setattr__(self, "resolution", resolution)
@@ -190,4 +192,20 @@ class HaarWaveletChannel(LocalChannel):
             levels=int(data["levels"]),
             scale=data["scale"],
             resolution=int(data["resolution"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class HaarWavelet(NumberRecipe):
+    """Laplace noise on the wavelet coefficients of each number; the bounds are mapped to [0, 1]."""
+
+    alias: ClassVar[str] = "haar-wavelet"
+
+    levels: int = option("Finest level J, for 2^(J+1) - 1 numbers a record.", default=MISSING)
+    calibration: WaveletCalibration = option("tight (default) or butucea2020, the published noise.", default="tight")
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> HaarWaveletChannel:
+        """The noise that the calibration gives."""
+        return HaarWaveletChannel.calibrate(
+            bounds=bounds, levels=self.levels, epsilon=single.epsilon, calibration=self.calibration
         )

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.mechanisms.local.channel import check_bounds, check_target, clamped
 from privurn.mechanisms.local.lattice import LatticeChannel, WholeNumberChannel
+from privurn.mechanisms.local.recipe import NumberRecipe
 from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.laws.noise import DiscreteLaplaceProfile
+from privurn.privacy.profile import Guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +72,25 @@ class DiscreteLaplaceChannel(WholeNumberChannel, _LaplaceNoise):
     """
 
     name: ClassVar[str] = "discrete-laplace"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Laplace(NumberRecipe):
+    """Laplace noise on each number."""
+
+    alias: ClassVar[str] = "laplace"
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> LaplaceChannel:
+        """The least noise."""
+        return LaplaceChannel.calibrate(bounds=bounds, epsilon=single.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiscreteLaplace(NumberRecipe):
+    """Two-sided geometric noise on each whole number."""
+
+    alias: ClassVar[str] = "discrete-laplace"
+
+    def calibrate(self, bounds: tuple[float, float], single: Guarantee) -> DiscreteLaplaceChannel:
+        """The least noise."""
+        return DiscreteLaplaceChannel.calibrate(bounds=bounds, epsilon=single.epsilon)

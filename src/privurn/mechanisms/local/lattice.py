@@ -118,7 +118,7 @@ class WholeNumberChannel(LatticeChannel):
     def __post_init__(self) -> None:
         lower, upper = check_bounds(self.bounds)
         if lower != int(lower) or upper != int(upper) or max(-lower, upper) > LARGEST_WHOLE:
-            raise DomainError("bounds of whole numbers must be whole.", hint="bounds=(0, 100), --bounds 0:100")
+            raise DomainError("bounds of whole numbers must be whole.", hint="For example bounds=(0, 100)")
         if self.steps not in (0, int(upper) - int(lower)):
             raise ModelError("the lattice of whole numbers has the step 1.", hint="Leave steps out")
         object.__setattr__(self, "steps", int(upper) - int(lower))

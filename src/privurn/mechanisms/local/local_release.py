@@ -137,7 +137,7 @@ class LocalRelease(Mechanism):
         """Categories of a public domain, or the bounds of the numbers."""
         if self.channel.sizes:
             joint = stated_joint(domain)
-            if joint is None or "within" in domain:
+            if joint is None or joint.spread:
                 return False
             return self.channel.sizes == tuple(each.size for each in joint.columns.values())
         bounds = dict(zip(("lower", "upper"), self.channel.bounds, strict=True))

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from privurn.errors import ModelError
 from privurn.mechanisms.local.channel import LocalChannel, check_target, clamped
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.local.recipe import ResponseRecipe
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import RandomisedResponseProfile, SymmetricProfile, zcdp_bound
-from privurn.privacy.profile import ROUND_UP
+from privurn.privacy.profile import ROUND_UP, Guarantee
 
 MOST_LOSSES = 10**6
 """Different sums of losses that are listed; columns with equal epsilon have few."""
@@ -170,3 +171,16 @@ class RandomisedResponsesChannel(LocalChannel):
 
 RESPONSES = (RandomisedResponseChannel, RandomisedResponsesChannel)
 """Channels of categories: drawn in integers, without noise."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RandomisedResponse(ResponseRecipe):
+    """Each record keeps its category, or takes another at random; columns share epsilon equally."""
+
+    alias: ClassVar[str] = "randomised-response"
+
+    def calibrate(self, sizes: Sequence[int], single: Guarantee) -> RandomisedResponseChannel | RandomisedResponsesChannel:
+        """The largest odds of keeping a category."""
+        if len(sizes) == 1:
+            return RandomisedResponseChannel.calibrate(categories=sizes[0], epsilon=single.epsilon)
+        return RandomisedResponsesChannel.calibrate(categories=sizes, epsilon=single.epsilon)

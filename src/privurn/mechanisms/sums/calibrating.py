@@ -33,7 +33,7 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     epsilon_n: float | None = None
-    neighbouring: Neighbouring = "add-remove"
+    neighbouring: Neighbouring = "replace-one"
     contributions: int = 1
     noise: NoiseName = "laplace"
     size_noise: NoiseName | None = None
@@ -54,7 +54,7 @@ class Budget:
         if self.epsilon_n is not None and self.neighbouring == "replace-one":
             raise ModelError(
                 "under replace-one neighbours the number of records is public: it has no epsilon_n.",
-                hint="Leave epsilon_n out, or use neighbouring='add-remove' (--neighbouring add-remove)",
+                hint="Leave epsilon_n out, or use neighbouring='add-remove'",
             )
         if self.epsilon_n is not None and not 0.0 < self.epsilon_n <= LARGEST_EPSILON:
             raise ModelError(

@@ -38,12 +38,12 @@ class DirichletStatistic(StatisticMechanism):
     def __post_init__(self) -> None:
         if len(self.parts) < 2 or len(set(self.parts)) != len(self.parts):
             raise ModelError(
-                "a composition has at least two parts, each named once.", hint="--part sleep --part work --part rest"
+                "a composition has at least two parts, each named once.", hint="For example parts=['sleep', 'work', 'rest']"
             )
         if not 1e-300 <= self.floor <= 1.0 / len(self.parts):
             raise DomainError(
                 "the floor of the parts must be positive and at most 1 divided by their number.",
-                hint="A public number such as 0.001, chosen without looking at the data: --floor 0.001",
+                hint="A public number, chosen without looking at the data, such as floor=0.001",
             )
         if self.noise.step != STEP:
             raise ModelError("the noise must be on the lattice of the logarithms.", hint=f"step = {STEP}")

@@ -178,4 +178,7 @@ class LogisticStatistic(StatisticMechanism):
 
 def _check_covariates(covariates: tuple[str, ...] | list[str]) -> None:
     if not covariates:
-        raise ModelError("a logistic regression has covariates.", hint="--x COLUMN, or the model bernoulli for a proportion")
+        raise ModelError(
+            "a logistic regression has covariates.",
+            hint="For example covariates=['age'], or the model bernoulli for a proportion",
+        )

@@ -165,7 +165,7 @@ class RegressionStatistic(StatisticMechanism):
     ) -> "RegressionStatistic":
         """The mechanism with the least noise for the budget. `bounds`: for each column, or one pair for all.
 
-        >>> budget = Budget(epsilon=1, epsilon_n=0.1)
+        >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
         >>> made = RegressionStatistic.calibrated(response="pay", covariates=("age", "years"), bounds=(-5, 5), budget=budget)
         >>> made.noise.scale, made.size_noise.scale
         (9.0, 10.0)
@@ -239,7 +239,7 @@ def column_bounds(
         if absent:
             raise DomainError(
                 f"there are no public bounds for {', '.join(repr(name) for name in absent)}.",
-                hint=f"Bounds must be known without looking at the data: --bounds {absent[0]}=LOW:HIGH",
+                hint=f"Bounds must be known without looking at the data, such as bounds={{{absent[0]!r}: (0, 100)}}",
             )
         unknown = sorted(set(bounds) - set(columns))
         if unknown:
@@ -266,4 +266,6 @@ def check_bounds(columns: tuple[str, ...], lower: tuple[float, ...], upper: tupl
         raise ModelError("each column needs a lower and an upper bound.")
     for name, low, high in zip(columns, lower, upper, strict=True):
         if not (np.isfinite(low) and np.isfinite(high) and low < high and np.isfinite(high - low)):
-            raise DomainError(f"the bounds of {name!r} are reversed, equal or not finite.", hint=f"--bounds {name}=0:100")
+            raise DomainError(
+                f"the bounds of {name!r} are reversed, equal or not finite.", hint=f"For example bounds={{{name!r}: (0, 100)}}"
+            )

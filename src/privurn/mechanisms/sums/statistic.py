@@ -77,7 +77,7 @@ class StatisticMechanism(Mechanism):
         if self.neighbouring == "replace-one" and self.size_noise is not None:
             raise ModelError(
                 "under replace-one neighbours the number of records is public and gets no noise.",
-                hint="Leave epsilon_n out, or use neighbouring='add-remove' (--neighbouring add-remove)",
+                hint="Leave epsilon_n out, or use neighbouring='add-remove'",
             )
         if self.size_noise is not None and self.size_noise.kind != self.noise.kind:
             raise ModelError("the noise of the sums and that of n must be both Laplace or both Gaussian.")

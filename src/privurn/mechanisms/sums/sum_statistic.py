@@ -34,7 +34,7 @@ class SumStatistic(StatisticMechanism):
         if isinstance(self.upper, bool) or not isinstance(self.upper, int) or not 1 <= self.upper <= LARGEST_COUNT:
             raise DomainError(
                 "the largest count must be a whole number from 1 on.",
-                hint=f"A public number, chosen without looking at the data: --bounds {self.column}=0:20",
+                hint=f"A public number, chosen without looking at the data: bounds={{{self.column!r}: (0, 20)}}",
             )
         if self.noise.step not in (1.0, FINE_STEP):
             raise ModelError("the noise must be on whole numbers, or on multiples of 1/1024.")

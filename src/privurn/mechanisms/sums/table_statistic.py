@@ -34,7 +34,11 @@ class TableStatistic(StatisticMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, JointDomain):
-            raise DomainError("a table needs a domain for each of its columns.", hint="For example --categories sex=f,m")
+            raise DomainError(
+                "a table needs a domain for each of its columns.", hint="For example domain={'sex': Categories(['f', 'm'])}"
+            )
+        if self.domain.spread:
+            raise DomainError("only records in bins can be spread out.", hint="Leave within='uniform' out")
         if not 2 <= self.domain.size <= MOST_ENTRIES:
             raise DomainError(f"a table has 2 to {MOST_ENTRIES:,} cells.", hint="Use fewer or more values")
         if self.noise.step not in (1.0, FINE_STEP) or (self.noise.kind == "gaussian" and self.noise.step != 1.0):
@@ -140,7 +144,8 @@ class TableStatistic(StatisticMechanism):
         """The mechanism with the least noise for the budget.
 
         >>> cells = {"smoker": Categories(["yes", "no"]), "ill": Categories(["yes", "no"])}
-        >>> TableStatistic.calibrated(domain=cells, budget=Budget(epsilon=0.5, noise="discrete-laplace")).noise.scale
+        >>> budget = Budget(epsilon=0.5, noise="discrete-laplace", neighbouring="add-remove")
+        >>> TableStatistic.calibrated(domain=cells, budget=budget).noise.scale
         2.0
         """
         joint = domain if isinstance(domain, JointDomain) else JointDomain(domain)

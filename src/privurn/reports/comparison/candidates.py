@@ -1,18 +1,19 @@
 """Which mechanisms can release a column at a given guarantee, from public quantities, and where their errors come from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from privurn.domain import Bins, Grid, JointDomain
-from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, PrivurnError
+from privurn.domain import JointDomain
+from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, Variant
+from privurn.mechanisms.choice import choose
 from privurn.mechanisms.mechanism import ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
-from privurn.mechanisms.registry import mechanisms
+from privurn.mechanisms.pseudo_posterior import only_column
+from privurn.mechanisms.recipe import Public, Recipe
+from privurn.mechanisms.registry import mechanisms, recipes
 from privurn.privacy.profile import Guarantee
-from privurn.releases.choose import Request
-from privurn.releases.choose_for_domain import choose_for_domain, only_column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +104,9 @@ def candidates(
                 mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way]["variant"], n, n_records, domain, model, guarantee)
             else:
                 asked = {key: given[key] if value is ... else value for key, value in ways()[way].items()}
-                plain: dict[str, Any] = {"guarantee": guarantee, "n_records": n_records, "mechanism": _family(way)}
-                request = Request(**(plain | asked))
-                mechanism = _chosen(n, size, request, domain if group == 1 else None)
+                recipe: Recipe = recipes()[_family(way)](**asked)  # type: ignore[arg-type]  # the fields are its own
+                public = Public(n=n, cells=size, guarantee=guarantee, domain=domain if group == 1 else None)
+                mechanism, _ = choose(replace(recipe, records=n_records if recipe.publishes_records else None), public)
         except (CalibrationError, ModelError, DomainError, FormatError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
@@ -118,18 +119,10 @@ def _offered(given: Mapping[str, Any], *, asymptotic: bool) -> list[str]:
     if given["model"] is None and (given["reference"] is not None or asymptotic):
         raise ModelError(
             "a mechanism with a reference, or without a certificate, needs a model of the column.",
-            hint="model=privurn.mechanisms.models.Beta(), or --model beta, bernoulli, or a YAML file with kind and its bounds",
+            hint="For example model=privurn.models.Beta()",
         )
     able = [way for way, asked in ways().items() if all(given[key] is not None for key, value in asked.items() if value is ...)]
     return able + (list(ASYMPTOTIC) if asymptotic else [])
-
-
-def _chosen(n: int, cells: int, request: Request, domain: JointDomain | None) -> Mechanism:
-    """As `release` would choose it; without a domain any numbers may be what the cells stand for, but for a model."""
-    if domain is None and request.model is not None:
-        raise ModelError("a model needs the numbers that the cells stand for.", hint="Give the domain")
-    stand_in = Grid(0, cells - 1, 1) if cells > 1 else Bins([0, 1])
-    return choose_for_domain(n=n, domain=domain or JointDomain({"cell": stand_in}), request=request)[0]
 
 
 def _asymptotic(
@@ -160,8 +153,7 @@ def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: 
         if not any(name in (way, _family(way)) for way in offered):
             raise ModelError(
                 f"the mechanism {name!r} needs more than its name.",
-                hint="model= (--model) of the column, reference= to weigh its records, "
-                "asymptotic=True (--asymptotic) for one without a certificate",
+                hint="A model of the column, a reference for a weighted one, asymptotic=True for one without a certificate",
             )
     named = [way for way in offered if way in names or _family(way) in names]
     if asymptotic and not any(way in ASYMPTOTIC for way in named):
@@ -180,6 +172,6 @@ def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> 
                 yield f"{way}, {size:,} cells", way, group, size
 
 
-def _why_not(error: PrivurnError) -> str:
-    nearest = [each for each in getattr(error, "alternatives", ()) if "--mechanism" not in each]  # others are here anyway
-    return f"{error.message} The nearest that it offers is {nearest[0]}." if nearest else error.message
+def _why_not(error: CalibrationError | ModelError | DomainError | FormatError) -> str:
+    own = [each for each in error.offered if isinstance(each.changes.get("mechanism", each.refused), type(each.refused))]
+    return f"{error.message} The nearest that it offers is {own[0]}." if own else error.message  # others are here anyway

@@ -19,6 +19,7 @@ from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, ModelError
 from privurn.mechanisms.models import Model
+from privurn.mechanisms.pseudo_posterior import Pseudo
 from privurn.privacy.profile import Guarantee
 from privurn.reports.comparison.candidates import Candidate, candidates
 from privurn.reports.comparison.parallel import run_tasks
@@ -37,62 +38,71 @@ MAIN_SHARE = 0.6
 """A source of error that by itself makes this share of the whole is called the main one."""
 
 
+@dataclass(frozen=True)
+class Runs:
+    """How much is simulated.
+
+    `number` releases of each mechanism. The same `seed` gives the same numbers, for any number of processes and whichever
+    other mechanisms are compared. `processes`: left out, more than one only where the work turns out to be long.
+    """
+
+    number: int = 100
+    seed: int = 0
+    processes: int | None = None
+
+
+DEFAULT_RUNS = Runs()
+
+
 def compare(
     data: Any,
     *,
     domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain],
     epsilon: float,
     delta: float = 0.0,
-    column: str | None = None,
     mechanisms: Sequence[str] | None = None,
-    n_records: int | None = None,
-    model: Model | None = None,
-    reference: Model | None = None,
+    records: int | None = None,
+    pseudo: Pseudo | None = None,
     asymptotic: bool = False,
-    runs: int = 100,
-    seed: int = 0,
-    processes: int | None = None,
+    runs: Runs = DEFAULT_RUNS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Comparison:
     """Simulate releases of every mechanism that meets the guarantee and measure them against the data. Confidential.
 
     Parameters
     ----------
-    data, domain, column
+    data, domain
         As for `release`; any public domain.
     epsilon, delta
         The guarantee that all mechanisms must meet, for one replaced record.
     mechanisms
         Names of those to compare; left out, all.
-    n_records
+    records
         How many records each releases; left out, what each would choose by itself.
-    model, reference
-        As for `release`: a model of the one column adds the pseudo-posterior, a reference one more that it weighs.
+    pseudo
+        Its model of the one column adds the pseudo-posterior, its reference one more that it weighs.
     asymptotic
         Whether to show the pseudo-posteriors without differential privacy too; they are marked, and never count as best.
-    runs, seed
-        Simulated releases of each mechanism. The same seed gives the same numbers, for any number of processes and whichever
-        other mechanisms are compared.
-    processes
-        How many processes to use; left out, more than one only where the work turns out to be long.
+    runs
+        Simulated releases of each mechanism.
     progress
         Called with the number of simulated releases done and wanted.
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta)
-    _check(runs=runs, seed=seed, processes=processes)
-    counts, named = _counted(data, domain, column)
+    _check(runs=runs.number, seed=runs.seed, processes=runs.processes)
+    counts, named = _counted(data, domain)
     return compare_counts(
         counts,
         domain=named,
         guarantee=guarantee,
         mechanisms=mechanisms,
-        n_records=n_records,
-        model=model,
-        reference=reference,
+        n_records=records,
+        model=None if pseudo is None else pseudo.model,
+        reference=None if pseudo is None else pseudo.reference,
         asymptotic=asymptotic,
-        runs=runs,
-        seed=seed,
-        processes=processes,
+        runs=runs.number,
+        seed=runs.seed,
+        processes=runs.processes,
         progress=progress,
     )
 
@@ -129,9 +139,8 @@ def compare_counts(
         asymptotic=asymptotic,
     )
     if not any(each.certified for each in able):
-        raise CalibrationError(
-            "no mechanism meets the guarantee.", alternatives=tuple(f"{each.name}: {each.reason}" for each in refused)
-        )
+        reasons = "\n    ".join(f"{each.name}: {each.reason}" for each in refused)
+        raise CalibrationError("no mechanism meets the guarantee.", hint=reasons)
     simulation = _Simulation(counts, yardstick(counts, domain=domain), able, domain.size, seed)
     every = range(-1, len(able))
     tasks = [(i, first, min(first + RUNS_AT_ONCE, runs)) for i in every for first in range(0, runs, RUNS_AT_ONCE)]
@@ -280,7 +289,7 @@ def _in_runs(progress: Callable[[int, int], None], total: int) -> Callable[[int,
     return lambda done, tasks: progress(round(total * done / tasks), total)
 
 
-def _counted(data: Any, domain: Any, column: str | None) -> tuple[CountTable, JointDomain]:
+def _counted(data: Any, domain: Any) -> tuple[CountTable, JointDomain]:
     """Counts of a table on a public domain."""
     if isinstance(domain, OpenLabels) or (
         isinstance(domain, Mapping) and any(isinstance(each, OpenLabels) for each in domain.values())
@@ -290,5 +299,5 @@ def _counted(data: Any, domain: Any, column: str | None) -> tuple[CountTable, Jo
         if isinstance(domain, Mapping):
             domain = JointDomain(domain)
         if not isinstance(domain, JointDomain):
-            domain = JointDomain({source.the_column(column): domain})
+            domain = JointDomain({source.the_column(None): domain})
         return count_cells(source, domain), domain

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT, UrnPlan, plan_default, plan_urn
 from privurn.privacy.calibration import alpha_star
 from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, alpha_star_add_remove
 from privurn.privacy.laws.urn import (
@@ -17,7 +18,6 @@ from privurn.privacy.laws.urn import (
     PitmanYorProfile,
 )
 from privurn.privacy.profile import Guarantee, Neighbouring, PrivacyProfile
-from privurn.releases.plan import LARGEST_PRIOR_WEIGHT, UrnPlan, plan_default, plan_urn
 from privurn.reports.figures.drawing import COLOURS, GREY, Numbers, blank, cells_text, line, plain_ticks
 
 if TYPE_CHECKING:

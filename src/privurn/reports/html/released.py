@@ -110,7 +110,7 @@ def _check_size(counts: CountTable, n: int | None) -> None:
     if n is not None and counts.n != n:
         raise DomainError(
             f"the data do not hold the {n:,} records that the certificate says the release was made from.",
-            hint="Give the table that was released, with --data (data=)",
+            hint="Give the table that was released, such as data='people.csv'",
         )
 
 

@@ -12,22 +12,20 @@ fails on the content of a record: an exception would be an output. Two public ch
 Dropping records is not offered: it would make the number of records depend on their content.
 """
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from privurn.errors import DomainError, FormatError
+from privurn.errors import DomainError
 from privurn.exact_numbers import Number, decimal_text, exact
 
 Outside = Literal["clamp", "other", "null"]
 Nulls = Literal["cell", "error"]
+Within = Literal["midpoint", "uniform"]
 
 MOST_CELLS = 10**8
 """Beyond this a domain is a mistake: the prior would drown any data."""
@@ -196,7 +194,9 @@ class Grid(ColumnDomain):
 
 @dataclass(frozen=True)
 class Bins(ColumnDomain):
-    """Numbers in half-open bins [edge_i, edge_i+1), the last one closed; released as the bin's midpoint.
+    """Numbers in half-open bins [edge_i, edge_i+1), the last one closed.
+
+    `within` is what a record in a bin is released as: the bin's "midpoint", or a number drawn from it "uniform"ly.
 
     >>> Bins([0, 18, 65, 120]).size
     3
@@ -205,9 +205,12 @@ class Bins(ColumnDomain):
     edges: Sequence[Number]
     outside: Outside = "clamp"
     nulls: Nulls = "error"
+    within: Within = "midpoint"
     kind: ClassVar[str] = "bins"
 
     def __post_init__(self) -> None:
+        if self.within not in ("midpoint", "uniform"):
+            raise DomainError(f"within={self.within!r} is not known.", hint="midpoint or uniform")
         edges = tuple(exact(edge, name="bin edge") for edge in self.edges)
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2 or any(b <= a for a, b in pairwise(edges)):
@@ -225,7 +228,8 @@ class Bins(ColumnDomain):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; numbers as exact decimal text."""
-        return {"kind": self.kind, "edges": [decimal_text(Fraction(edge)) for edge in self.edges], **self._policy()}
+        spread = {} if self.within == "midpoint" else {"within": self.within}
+        return {"kind": self.kind, "edges": [decimal_text(Fraction(edge)) for edge in self.edges], **self._policy(), **spread}
 
     def describe(self) -> str:
         """One line for people."""
@@ -251,7 +255,7 @@ class Categories(ColumnDomain):
             raise DomainError("categories must be a list of values, not one text.", hint="For example ['north', 'south']")
         object.__setattr__(self, "values", tuple(_plain_category(value) for value in self.values))
         if not self.values:
-            raise DomainError("categories must list at least one value.", hint="For example --categories north,south,east,west")
+            raise DomainError("categories must list at least one value.", hint="For example ['north', 'south']")
         if any(value is None or (isinstance(value, float) and not math.isfinite(value)) for value in self.values):
             raise DomainError(
                 "categories cannot hold a null or a number that is not finite.", hint="Use nulls='cell' for nulls"
@@ -265,7 +269,7 @@ class Categories(ColumnDomain):
         if self.outside == "other" and "other" in map(label_text, self.values):
             raise DomainError(
                 "a category is called 'other', and so is the cell of values outside the list.",
-                hint="Use outside='null' (--outside null), or another name",
+                hint="Use outside='null', or another name",
             )
         if self.outside == "clamp":
             raise DomainError("categories cannot be clamped.", hint="Use outside='other' or outside='null'")
@@ -304,6 +308,36 @@ class OpenLabels:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """Public limits of numbers that stay numbers: what lies outside is clamped, what is none counts as the lower one.
+
+    `nulls`: missing values are an "error" (declared absent) or count as the "lower" bound as well.
+    """
+
+    lower: float
+    upper: float
+    nulls: Literal["error", "lower"] = "error"
+    kind: ClassVar[str] = "bounds"
+
+    def __post_init__(self) -> None:
+        try:
+            ends = float(self.lower), float(self.upper)
+        except (TypeError, ValueError):
+            raise DomainError("bounds must be two numbers.", hint="For example Bounds(0, 100)") from None
+        if not -math.inf < ends[0] < ends[1] < math.inf:
+            raise DomainError("bounds must be finite, the lower one first.", hint="For example Bounds(0, 100)")
+        if self.nulls not in ("error", "lower"):
+            raise DomainError(f"nulls={self.nulls!r} is not possible with numbers.", hint="error or lower")
+        object.__setattr__(self, "lower", ends[0])
+        object.__setattr__(self, "upper", ends[1])
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both."""
+        return self.lower, self.upper
+
+
+@dataclass(frozen=True)
 class JointDomain(Domain):
     """The product of column domains: cell = first + size_1 (second + size_2 (third + ...)).
 
@@ -332,6 +366,11 @@ class JointDomain(Domain):
         """Product of the columns' sizes."""
         return math.prod(domain.size for domain in self.columns.values())
 
+    @property
+    def spread(self) -> bool:
+        """Whether records of some column are spread out in their bins."""
+        return any(isinstance(domain, Bins) and domain.within == "uniform" for domain in self.columns.values())
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": self.kind, "columns": {name: domain.to_json() for name, domain in self.columns.items()}}
@@ -343,58 +382,3 @@ class JointDomain(Domain):
 
 
 AnyDomain = Grid | Bins | Categories | OpenLabels | JointDomain
-
-
-def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
-    """Build a domain from plain data: {"kind": "grid", "low": 0, "high": 100, "step": 1}, and so on."""
-    if not isinstance(data, Mapping):
-        raise FormatError("a domain must be a mapping.", hint='For example {"kind": "grid", "low": 0, "high": 100, "step": 1}')
-    if "kind" not in data and all(isinstance(value, Mapping) for value in data.values()):
-        data = {"kind": "joint", "columns": data}
-    fields = {key: value for key, value in data.items() if key != "kind"}
-    builders: dict[str, type[Grid] | type[Bins] | type[Categories] | type[OpenLabels]] = {
-        "grid": Grid,
-        "bins": Bins,
-        "categories": Categories,
-        "open-labels": OpenLabels,
-    }
-    kind = data.get("kind")
-    if kind is not None and kind != "joint" and str(kind) not in builders:
-        raise FormatError(f"the kind of domain {str(kind)!r} is not known.", hint=f"Known: {', '.join(builders)}, joint")
-    try:
-        if kind == "joint":
-            return JointDomain({name: domain_from_json(each) for name, each in fields["columns"].items()})  # type: ignore[misc]
-        if str(kind) in builders:
-            check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")
-        return builders[str(kind)](**fields)
-    except (KeyError, TypeError, AttributeError):
-        raise FormatError(
-            "the domain is not understood.",
-            hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint (columns); "
-            "each but the last two also takes outside and nulls",
-        ) from None
-
-
-def check_keys(given: Mapping[str, Any], *, known: Sequence[str], what: str) -> None:
-    """Name the keys of a description that mean nothing, most likely mistyped. Descriptions are public."""
-    unknown = [str(key) for key in given if key not in known]
-    if unknown:
-        keys = ", ".join(map(repr, unknown))
-        raise FormatError(
-            f"the {what} has no {'entry' if len(unknown) == 1 else 'entries'} {keys}.", hint=f"Known: kind, {', '.join(known)}"
-        )
-
-
-def domain_from_file(path: str | Path) -> AnyDomain:
-    """Read a domain from a YAML or JSON file."""
-    import yaml
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise FormatError(f"cannot read the domain file {str(path)!r}.", hint="Give a YAML or JSON file") from None
-    try:
-        data = json.loads(text) if str(path).endswith(".json") else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError):
-        raise FormatError(f"the domain file {str(path)!r} is neither JSON nor YAML.") from None
-    return domain_from_json(data)

@@ -1,0 +1,173 @@
+"""Options of mechanisms and channels, one group each, from the fields of their recipes; read when a command runs."""
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand
+
+from privurn.cli.parsing import parse_model, whole_number
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.recipe import Recipe
+
+SHOWN, ASKED = "privurn.shown", "privurn.asked"
+
+
+class RecipeCommand(TyperCommand):
+    """A command whose options are its own and those of its recipes; the latter are put into the context's meta."""
+
+    word: ClassVar[str]
+    """The option that names a recipe."""
+
+    @classmethod
+    @abstractmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """What can be asked for, by name."""
+
+    @classmethod
+    def defaults(cls) -> Mapping[Any, str]:
+        """What is made where nothing is asked for, and when."""
+        return {}
+
+    def get_params(self, ctx: Any) -> Any:
+        """Each option once; on the help page once for every recipe that has it."""
+        *own, last = super().get_params(ctx)  # the last is --help
+        return [*own, *(self._shown() if ctx.meta.get(SHOWN) else self._options()), last]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """With a group for each recipe."""
+        ctx.meta[SHOWN] = True
+        super().format_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Apart from the command's own options."""
+        ctx.meta[ASKED] = {each.name: ctx.params.pop(each.name) for each in self._options()}
+        return super().invoke(ctx)
+
+    @classmethod
+    def asked(cls, context: typer.Context, kind: Any) -> Any:
+        """The recipe with the options that were given."""
+        known = recipe_fields(kind)
+        given = {key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False)}
+        for flag in given:
+            if flag not in known:
+                users = [alias for alias, other in cls.recipes().items() if flag in recipe_fields(other)]
+                has = f"{kind.alias} has --{', --'.join(known)}" if known else f"{kind.alias} has no options"
+                raise FormatError(
+                    f"the {cls.word} {kind.alias} has no --{flag}: that is for {' and '.join(users)}.",
+                    hint=f"Leave it out, or name that with --{cls.word}; {has}",
+                )
+        for flag, each in known.items():
+            if each.default is MISSING and flag not in given:
+                raise FormatError(f"the {cls.word} {kind.alias} needs --{flag}.", hint=each.metadata["help"])
+        return kind(**{known[flag].name: _read(known[flag], value) for flag, value in given.items()})
+
+    @classmethod
+    def named(cls, name: str) -> Any:
+        """The recipe of that name."""
+        known = cls.recipes()
+        if name not in known:
+            raise FormatError(f"the {cls.word} {name!r} is not known.", hint=", ".join(("auto", *known)))
+        return known[name]
+
+    @classmethod
+    def _options(cls) -> list[Any]:
+        found: dict[str, Field[Any]] = {}
+        for kind in cls.recipes().values():
+            found = recipe_fields(kind) | found
+        return _built(found, panel=None)
+
+    @classmethod
+    def _shown(cls) -> Iterator[Any]:
+        """What every recipe has stands among the command's own options."""
+        every = [recipe_fields(kind) for kind in cls.recipes().values()]
+        shared = {flag: each for flag, each in every[0].items() if all(flag in other for other in every)}
+        yield from _built(shared, panel=None)
+        for alias, kind in cls.recipes().items():
+            own = {flag: each for flag, each in recipe_fields(kind).items() if flag not in shared}
+            yield from _built(own, panel=f"--{cls.word} {alias}{cls.defaults().get(kind, '')}")
+
+
+class MechanismCommand(RecipeCommand):
+    """For `privurn release`."""
+
+    word: ClassVar[str] = "mechanism"
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All mechanisms."""
+        from privurn.mechanisms.registry import recipes
+
+        return recipes()
+
+    @classmethod
+    def defaults(cls) -> Mapping[Any, str]:
+        """The two."""
+        from privurn.mechanisms.registry import default_recipe
+
+        return {
+            default_recipe(open_labels=False): " (default)",
+            default_recipe(open_labels=True): " (default with --open-labels)",
+        }
+
+
+class ChannelCommand(RecipeCommand):
+    """For `privurn privatise`."""
+
+    word: ClassVar[str] = "channel"
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All channels."""
+        from privurn.mechanisms.registry import channel_recipes
+
+        return channel_recipes()
+
+
+def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
+    """The fields of a recipe that are options, by the option's name without dashes before it."""
+    return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
+
+
+def asked_mechanism(context: typer.Context, name: str, *, open_labels: bool) -> "Recipe | None":
+    """The mechanism asked for by name and options; None where neither is given."""
+    from privurn.mechanisms.registry import default_recipe
+
+    kind = default_recipe(open_labels=open_labels) if name == "auto" else MechanismCommand.named(name)
+    made: Recipe = MechanismCommand.asked(context, kind)
+    return None if name == "auto" and made == kind() else made
+
+
+def _read(each: "Field[Any]", value: Any) -> Any:
+    """As the field wants it; numbers stay text, which is read without rounding."""
+    from privurn.mechanisms.models import Model
+
+    if each.type in (int, int | None):
+        return whole_number(value)
+    return parse_model(value) if each.type == (Model | None) else value
+
+
+def _built(described: "Mapping[str, Field[Any]]", *, panel: str | None) -> list[Any]:
+    """Options as typer makes them from a function's parameters."""
+
+    def nothing() -> None:
+        """A function that has the options as its parameters."""
+
+    parameters = []
+    for flag, each in described.items():
+        told = typer.Option(f"--{flag}", help=each.metadata["help"], rich_help_panel=panel, show_default=False)
+        kind: Any = bool if each.type is bool else str | None
+        default = False if each.type is bool else None
+        nothing.__annotations__[flag.replace("-", "_")] = annotation = Annotated[kind, told]
+        parameters.append(
+            inspect.Parameter(flag.replace("-", "_"), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    nothing.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command()(nothing)
+    return list(typer.main.get_command(app).params)

@@ -1,0 +1,31 @@
+"""Public knowledge: which values a column may hold, decided without looking at the data."""
+
+from privurn.domain.domains import (
+    AnyDomain,
+    Bins,
+    Bounds,
+    Categories,
+    ColumnDomain,
+    Domain,
+    Grid,
+    JointDomain,
+    OpenLabels,
+    label_text,
+)
+from privurn.domain.reading import check_keys, domain_from_file, domain_from_json
+
+__all__ = [
+    "AnyDomain",
+    "Bins",
+    "Bounds",
+    "Categories",
+    "ColumnDomain",
+    "Domain",
+    "Grid",
+    "JointDomain",
+    "OpenLabels",
+    "check_keys",
+    "domain_from_file",
+    "domain_from_json",
+    "label_text",
+]

@@ -1,0 +1,144 @@
+"""What a user asks for: a mechanism with some of its parameters left open, which calibration fills in.
+
+A recipe stands beside its mechanism. Its fields are all that it understands, here and on the command line, where each of them
+is an option.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from privurn.domain import JointDomain
+from privurn.errors import Alternative, ModelError, PrivurnError
+from privurn.mechanisms.alternatives import meets
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.privacy.profile import Guarantee
+
+MOST_RECORDS = 2 * 10**8
+"""Records are drawn in memory, a few bytes each; refused before anything is paid."""
+EXAMPLE_RECORDS = 1000
+EXAMPLE_DELTA = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Public:
+    """All that calibration may look at."""
+
+    n: int | None
+    """Number of confidential records; None where that is secret."""
+    cells: int | None
+    """Cells of the public domain; None for labels that nobody listed."""
+    guarantee: Guarantee
+    domain: JointDomain | None = None
+    """The domain itself, for mechanisms that look at more than its size."""
+
+    def __post_init__(self) -> None:
+        if (self.n is None) != (self.guarantee.neighbouring == "add-remove"):
+            raise ModelError("the number of records is public with replace-one neighbours, and with them only.")
+
+    @property
+    def known_n(self) -> int:
+        """Number of records, where it is public."""
+        if self.n is None:
+            raise ModelError("this needs the number of confidential records, which is secret here.")
+        return self.n
+
+    @property
+    def known_cells(self) -> int:
+        """Cells, where the domain is public."""
+        if self.cells is None:
+            raise ModelError("this needs a public domain.")
+        return self.cells
+
+
+def option(words: str, *, default: Any = None, flag: str | None = None) -> Any:
+    """A field that is an option of the command line as well: what its help says, and its name where that is another."""
+    return field(default=default, metadata={"help": words, "flag": flag})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Asked:
+    """Something asked for by name and fields; shown with the fields that were given."""
+
+    alias: ClassVar[str]
+    """What the command line calls it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The fields that were given, with their values."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Recipe(Asked, ABC):
+    """A mechanism as it is asked for. The constructor only stores; `check` and `calibrate` refuse.
+
+    How to add one: a frozen dataclass beside the mechanism with the class variables and methods below, and an entry in
+    `registry.py`. Fields made by `option` are options of the command line.
+    """
+
+    offered: ClassVar[str | None] = None
+    """How it is offered in place of a mechanism that is refused; None: it is not."""
+    keeps_n_secret: ClassVar[bool] = False
+    """Whether it can keep the number of confidential records secret."""
+    needs_domain: ClassVar[bool] = True
+    """Whether it needs a public domain; else open labels will do."""
+
+    records: int | None = option("How many records to release. Default: chosen from public quantities.")
+
+    @property
+    def publishes_records(self) -> bool:
+        """Whether records are published; else a number for each cell."""
+        return True
+
+    def check(self) -> None:
+        """What can be refused before anything public is known."""
+        if self.records is None:
+            return
+        if int(self.records) != self.records:
+            raise ModelError("the number of released records must be a whole number.", hint="For example records=1000")
+        if self.records < 1:
+            raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
+        check_records(self.records)
+
+    @abstractmethod
+    def calibrate(self, public: Public) -> Mechanism:
+        """The mechanism with the open parameters filled in, for the guarantee. Given ones stay, whether they meet it or not."""
+
+    def too_costly(self, mechanism: Mechanism) -> str:
+        """Why the mechanism does not meet the guarantee."""
+        return f"the {self.alias} mechanism does not meet the guarantee with these parameters."
+
+    def nearby(self, mechanism: Any, public: Public) -> Iterator[Alternative]:
+        """What the same mechanism can do at the guarantee, nearest first."""
+        yield from ()
+
+    def remarks(self, mechanism: Any, public: Public) -> tuple[str, ...]:
+        """What to know of a mechanism that was calibrated, from public quantities."""
+        return ()
+
+    @classmethod
+    def offers(cls, public: Public, asked: "Recipe") -> Iterator[Alternative]:
+        """Itself in place of what was asked for, if it can be had."""
+        if cls.offered is None or (public.cells is None and cls.needs_domain) or (public.n is None and not cls.keeps_n_secret):
+            return
+        records = asked.records if asked.publishes_records else None
+        if public.n is None and records is None:
+            records = EXAMPLE_RECORDS
+        own = cls(records=records if cls(records=records).publishes_records else None)
+        try:
+            if not meets(own.calibrate(public).profile, public.guarantee):
+                return
+        except PrivurnError:
+            return
+        yield Alternative(words=cls.offered, changes={"mechanism": own})
+
+
+def check_records(records: int) -> None:
+    """Records that were asked for or chosen, before anything is paid."""
+    if records > MOST_RECORDS:
+        raise ModelError(f"at most {MOST_RECORDS:,} records can be released at once.", hint="Ask for fewer records")
