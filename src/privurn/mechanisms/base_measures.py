@@ -40,6 +40,9 @@ class FreshLabels:
         return {"kind": "fresh-labels", "prefix": self.prefix}
 
 
+FRESH = FreshLabels()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FiniteBase:
     """A public discrete base measure on cells 0..cells-1: uniform, or with whole-number weights.

@@ -17,7 +17,7 @@ from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
-from privurn.mechanisms.base_measures import FiniteBase, FreshLabels, base_from_parameters
+from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshLabels, base_from_parameters
 from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
@@ -73,7 +73,7 @@ class PitmanYor(Mechanism):
     records: int
     strength: Fraction
     discount: Fraction = Fraction(0)
-    base: FreshLabels | FiniteBase = FreshLabels()
+    base: FreshLabels | FiniteBase = FRESH
     old_values_only: bool = False
 
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dirichlet-process": {}, "pitman-yor": {"discount": Fraction(1, 2)}}
