@@ -143,6 +143,17 @@ def test_files_say_one_thing(path):
     assert len(path.read_text().splitlines()) <= 400
 
 
+def test_compiled_code_has_one_dispatch():
+    """What a loop does for a type of record is said with `generic` and `implement`; numba's own way stands behind them."""
+    found = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("numba"):
+                if {alias.name for alias in node.names} & {"overload", "generated_jit", "typeof_impl"}:
+                    found.add(str(path.relative_to(SOURCE)))
+    assert found == {"_kernels/dispatch.py"}
+
+
 def test_only_tables_knows_the_data_frames():
     for path in FILES:
         known = {module.split(".")[0] for module in imports(path)} & {"pandas", "polars", "pyarrow", "duckdb"}
