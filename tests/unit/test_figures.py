@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from papers.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
+from papers.pictures import density_ratio_picture, instance_curves
 
 from privurn import drawing
 from privurn.errors import FormatError, ModelError
 from privurn.privacy.calibration import alpha_star, largest_records
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
-from privurn.privacy.instance.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
 from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, alpha_star_add_remove
 from privurn.privacy.laws.noise import GaussianProfile
 from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
@@ -177,7 +178,7 @@ def test_plan_picture(delta):
 def test_density_ratios_in_both_directions():
     ratios = density_ratios(n=60, records=20, strength=2.0, discount=0.4, datasets=5, releases=6, neighbours=7, seed=3)
     assert 0 < ratios.singular.sum() < ratios.singular.size  # else the test below sees nothing
-    forward, backward = drawing.density_ratio_picture(ratios, epsilons=(0.5, 1.5)).axes
+    forward, backward = density_ratio_picture(ratios, epsilons=(0.5, 1.5)).axes
     flat, singular = ratios.log_ratio.ravel(), ratios.singular.ravel()
     for axes, logs, side in ((forward, flat, 0), (backward, -flat, 1)):
         dots, crosses, low, high = axes.lines
@@ -193,7 +194,7 @@ def test_many_density_ratios_are_thinned_but_counted():
     log_ratio = np.zeros((1, 1, size))
     log_ratio[..., 1] = 2.0  # falls between the drawn ones
     ratios = DensityRatios(log_ratio=log_ratio, kind=np.zeros_like(log_ratio, np.int8), singular=log_ratio > 9.0)
-    axes, _ = drawing.density_ratio_picture(ratios, epsilons=(1.0,), most_points=500).axes
+    axes, _ = density_ratio_picture(ratios, epsilons=(1.0,), most_points=500).axes
     assert len(axes.lines[0].get_ydata()) == 500
     assert legend(axes) == [f"e^1: {1 / size:.2%} above, impossible ones included"]
 
@@ -203,7 +204,7 @@ def test_instance_curves_are_marked_confidential():
     urn = {"records": 20, "strength": 1.0, "discount": 0.3}
     reports = [instance_delta(COUNTS, epsilon=e, **urn) for e in epsilons]
     estimates = [monte_carlo_instance(COUNTS, epsilon=e, **urn, simulations=2000, seed=i) for i, e in enumerate(epsilons)]
-    picture = drawing.instance_curves(reports, estimates=estimates)
+    picture = instance_curves(reports, estimates=estimates)
     assert picture.get_suptitle().startswith("CONFIDENTIAL")
     (axes,) = picture.axes
     shown = lines(axes)
@@ -220,7 +221,7 @@ def test_instance_curves_are_marked_confidential():
     assert zeros >= 1
     assert len([each for each in axes.containers if each.lines[0] is None]) == zeros  # arrows
     with pytest.raises(ModelError):
-        drawing.instance_curves([])
+        instance_curves([])
 
 
 def test_only_confidential_pictures_say_so():
@@ -228,7 +229,7 @@ def test_only_confidential_pictures_say_so():
     assert "CONFIDENTIAL" not in public.get_suptitle()
     reports = [instance_delta_public_domain(COUNTS, cells=6, epsilon=9.0, records=2, alpha=1.0)]
     assert reports[0].delta == 0.0  # nothing to draw, and still a picture
-    assert "CONFIDENTIAL" in drawing.instance_curves(reports).get_suptitle()
+    assert "CONFIDENTIAL" in instance_curves(reports).get_suptitle()
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("PDF", b"%PDF")])

@@ -11,7 +11,6 @@ from privurn.drawing.intervals import interval_picture, interval_rows
 from privurn.drawing.profiles import profile_curves, trade_off_curves
 from privurn.drawing.records import alpha_star_curves, records_map
 from privurn.drawing.saving import check_suffix, save
-from privurn.drawing.simulations import density_ratio_picture, instance_curves
 
 __all__ = [
     "alpha_star_curves",
@@ -19,8 +18,6 @@ __all__ = [
     "check_suffix",
     "density_panels",
     "density_picture",
-    "density_ratio_picture",
-    "instance_curves",
     "interval_picture",
     "interval_rows",
     "profile_curves",

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from papers.monte_carlo import DensityRatios, Estimate, MonteCarloReport
 from privurn.drawing.figure import CONFIDENTIAL, SMALLEST_SHOWN, blank, line, plain_ticks
 from privurn.drawing.palette import GREY, INK, STYLES, colour
 from privurn.errors import ModelError
 from privurn.privacy.instance.cost import InstanceReport
-from privurn.privacy.instance.monte_carlo import DensityRatios, Estimate, MonteCarloReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
