@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.drawing.palette import SERIES
 from privurn.mechanisms.asymptotic_pseudo_posterior import log_likelihood
 from privurn.mechanisms.models import Beta
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
@@ -293,7 +294,7 @@ def draw_figures(runs: list[Run], folder: Path) -> None:
         for axis, (title, epsilon, downscaled) in zip(axes[:, 0], panels, strict=True):
             values = panel(runs, quantity, epsilon, downscaled=downscaled)
             for place, name in enumerate((*series, *more), start=1):
-                colour = "#0072B2" if name in series else "#D55E00"
+                colour = SERIES[0] if name in series else SERIES[1]
                 drawn = axis.violinplot([values[name]], positions=[place], showmedians=True)
                 for part in (*drawn["bodies"], drawn["cbars"], drawn["cmins"], drawn["cmaxes"], drawn["cmedians"]):
                     part.set_color(colour)

@@ -131,7 +131,7 @@ def _gaussian_repeat(model: MixtureModel, channel: LaplaceChannel, n: int, effor
     out["from prior"] = error(curves["slice"], prior_density(model, grid))
     out["deconvolution error"] = error(deconvolve(z, channel=channel, grid=grid).density, truth)
     if effort.figures is not None and first:
-        from privurn.reports.figures import save
+        from privurn.drawing import save
 
         stem = f"n{n}-epsilon{channel.profile.pure_epsilon:.0f}"
         beside = {"truth": truth / 3.0}

@@ -311,7 +311,7 @@ def main() -> None:
     results = run(job, wanted, processes=given.processes, progress=bar())
     found = computed(results, seed=given.seed)
     if given.figure:
-        from privurn.reports.figures import save
+        from privurn.drawing import save
 
         save(draw(found["figure 1"]), given.figure)
     if given.json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.unknown_n_runs import KNOWN
+from privurn.drawing.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ def draw(rows: Sequence[Mapping[str, Any]]) -> "Figure":
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     axes = figure.subplots(len(FIGURE_EPSILONS), 2)
-    colours = ("#0072B2", "#D55E00", "#009E73")
+    colours = SERIES[:3]
     for (left, right), epsilon in zip(axes, FIGURE_EPSILONS, strict=True):
         own = [row for row in rows if row["epsilon"] == epsilon]
         for j, colour in enumerate(colours):

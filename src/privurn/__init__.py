@@ -4,8 +4,9 @@ The main job is one call, `release(data, domain=..., epsilon=..., delta=...)`; t
 anyone with `verify(folder)`. Everything here is imported on first use, so `import privurn` stays fast.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from privurn.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privurn.certificates.release import Release as Release
@@ -121,16 +122,15 @@ _HOME = {
 }
 
 __all__ = list(_HOME)
+_find = lazy_names(__name__, _HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name == "models":
-        return import_module("privurn.mechanisms.models")
-    if name not in _HOME:
-        raise AttributeError(f"module 'privurn' has no attribute {name!r}")
-    value = getattr(import_module(f"privurn.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+        from privurn.mechanisms import models
+
+        return models
+    return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from mixture_states import digests, in_plain_python, log_urn, p_value, partitions, states_after, transition_error
 
-from privurn._kernels.mixtures.dispatch import implement
+from privurn._kernels.dispatch import implement
 from privurn._kernels.mixtures.global_channels import amount, log_change, position, width
 from privurn.errors import DomainError, ModelError
 from privurn.inference import mixtures as mix

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from privurn._kernels.sums import chain, dirichlet, noise, sweeps
-from privurn._kernels.sums.protocol import TABLE, log_noise
+from privurn._kernels.sums.protocol import FUNCTIONS, log_noise, provided
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.mean_models import BernoulliModel
 from privurn.inference.sums.model import PlainNoise, PythonModel, provide_plain
@@ -293,5 +293,5 @@ def test_compiled_chain_against_the_exact_posterior(moves):
 
 
 def test_every_function_of_the_protocol_has_a_model():
-    assert dirichlet.Dirichlet in TABLE["update_linearised"]  # modules attach their models where they are imported
-    assert all(TABLE.values())
+    assert "update_linearised" in provided(dirichlet.Dirichlet)  # modules attach their models where they are imported
+    assert all(each.table for each in FUNCTIONS.values())

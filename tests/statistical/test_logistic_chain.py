@@ -13,7 +13,7 @@ from numba.extending import register_jitable
 from test_noisy_regression import keeps_the_joint_law
 
 from privurn._kernels.sums import logistic
-from privurn._kernels.sums.protocol import INTERWEAVING, REQUIRED, TABLE, provide
+from privurn._kernels.sums.protocol import provide, provided
 from privurn.inference.run import Schedule, run_chains
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
@@ -49,9 +49,9 @@ def test_every_move(model, secret, moves):
 
 
 RIGHT = {
-    name: register_jitable(TABLE[name][logistic.Logistic]) for name in ("update_parameters", "update_standard", "log_prior")
+    name: register_jitable(provided(logistic.Logistic)[name]) for name in ("update_parameters", "update_standard", "log_prior")
 }
-RIGHT_TOTAL = register_jitable(TABLE["update_total"][logistic.Logistic])
+RIGHT_TOTAL = register_jitable(provided(logistic.Logistic)["update_total"])
 RIGHT_PARAMETERS, RIGHT_STANDARD, RIGHT_PRIOR = RIGHT.values()
 RIGHT_SLOPE = logistic._slope
 Flawed = namedtuple("Flawed", (*logistic.Logistic._fields, "flaw"))  # a model of another package: compiled afresh
@@ -103,8 +103,7 @@ def flawed():
         "log_prior": flawed_prior,
         "update_total": flawed_total,
     }
-    wanted = [name for name in (*REQUIRED, *INTERWEAVING) if name != "log_noise"]
-    provide(Flawed, **{name: own.get(name, TABLE[name][logistic.Logistic]) for name in wanted})
+    provide(Flawed, **provided(logistic.Logistic) | own)
 
     def make(flaw):
         model = LogisticModel(lower=ONE.lower, upper=ONE.upper, prior=ONE.prior)

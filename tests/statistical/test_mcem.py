@@ -158,11 +158,7 @@ def careless(model, theta, standard, n):
     return dirichlet.log_ancillary(model, theta, standard, n) - n * float(np.sum(np.log(h)))
 
 
-protocol.provide(
-    Careless,
-    **{name: table[dirichlet.Dirichlet] for name, table in protocol.TABLE.items() if dirichlet.Dirichlet in table}
-    | {"log_ancillary": careless},
-)
+protocol.provide(Careless, **protocol.provided(dirichlet.Dirichlet) | {"log_ancillary": careless})
 
 
 def composition_likelihood(observed, free):

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from papers.monte_carlo import density_ratios, monte_carlo_instance, monte_carlo_public_domain
 
 from privurn._kernels.accounting.new_values import release_probability
 from privurn.errors import ModelError, NotCertifiable
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
-from privurn.privacy.instance.monte_carlo import density_ratios, monte_carlo_instance, monte_carlo_public_domain
 
 Z = 4.9
 FALSE_ALARM = "one in a million (z = 4.9) when the code is right"

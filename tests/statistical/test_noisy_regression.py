@@ -13,7 +13,7 @@ from numba.extending import register_jitable
 from sampler_checks import same_law_p_value, sequential
 
 from privurn._kernels.sums import regression
-from privurn._kernels.sums.protocol import INTERWEAVING, REQUIRED, TABLE, provide
+from privurn._kernels.sums.protocol import provide, provided
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.mean_models import PoissonModel
@@ -88,7 +88,7 @@ def test_every_model_with_every_move(model, secret, moves):
 
 
 RIGHT_PRIOR, RIGHT_STATISTIC, RIGHT_TOTAL = (
-    register_jitable(TABLE[name][regression.Regression]) for name in ("log_prior", "update_statistic", "update_total")
+    register_jitable(provided(regression.Regression)[name]) for name in ("log_prior", "update_statistic", "update_total")
 )
 Flawed = namedtuple("Flawed", (*regression.Regression._fields, "flaw"))  # a model of another package: compiled afresh
 
@@ -114,8 +114,7 @@ def flawed_total(model, theta, standard, n, out):
 @pytest.fixture(scope="module")
 def flawed():
     own = {"log_prior": flawed_prior, "update_statistic": flawed_statistic, "update_total": flawed_total}
-    wanted = [name for name in (*REQUIRED, *INTERWEAVING) if name != "log_noise"]
-    provide(Flawed, **{name: own.get(name, TABLE[name][regression.Regression]) for name in wanted})
+    provide(Flawed, **provided(regression.Regression) | own)
 
     def make(flaw):
         model = RegressionModel(lower=NORMAL.lower, upper=NORMAL.upper, name="normal")

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
+from privurn.drawing import density_picture, interval_picture, together_picture, trace_picture, whole_number_picture
 from privurn.errors import ModelError
 from privurn.inference.draws import Draws
-from privurn.reports.figures.chains import (
-    density_picture,
-    interval_picture,
-    together_picture,
-    trace_picture,
-    whole_number_picture,
-)
 
 RNG = np.random.default_rng(1)
 DRAWS = Draws(
@@ -20,12 +14,14 @@ DRAWS = Draws(
 
 
 def test_traces_are_the_chains():
-    picture = trace_picture(DRAWS, ["n", "beta"])
+    picture = trace_picture(DRAWS.numbers(["n", "beta"]))
     assert [axes.get_ylabel() for axes in picture.axes] == ["n", "beta[0]", "beta[1]"]
     assert np.array_equal(picture.axes[2].lines[1].get_ydata(), DRAWS["beta"][1, :, 1])
-    assert len(trace_picture(DRAWS).axes) == 1
+    assert len(trace_picture(DRAWS.numbers()).axes) == 3
     with pytest.raises(ModelError, match="no draws"):
-        trace_picture(DRAWS, ["gamma"])
+        trace_picture(DRAWS.numbers(["gamma"]))
+    with pytest.raises(ModelError, match="no variable"):
+        trace_picture([])
 
 
 def test_bars_are_probabilities():

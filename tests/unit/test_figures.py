@@ -7,18 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from papers.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
+from papers.pictures import density_ratio_picture, instance_curves
 
+from privurn import drawing
 from privurn.errors import FormatError, ModelError
 from privurn.mechanisms.urn_plan import plan_default, plan_urn
 from privurn.privacy.calibration import alpha_star, largest_records
 from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
-from privurn.privacy.instance.monte_carlo import DensityRatios, density_ratios, monte_carlo_instance
 from privurn.privacy.laws.add_remove import AddRemoveDirichletMultinomialProfile, alpha_star_add_remove
 from privurn.privacy.laws.noise import GaussianProfile
 from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.trade_off import trade_off
-from privurn.reports import figures
+from privurn.releases.pictures import plan_picture
 
 CELLS = DirichletMultinomialProfile(n=5000, cells=20, alpha=12.0, records=3000)
 FEW = DirichletMultinomialProfile(n=50, cells=5, alpha=2.0, records=3)
@@ -37,7 +39,7 @@ def legend(axes):
 
 def test_profile_curves_are_the_profiles():
     promise = Guarantee(epsilon=1.0, delta=1e-6)
-    picture = figures.profile_curves({"cells": CELLS, "few": FEW, "fresh": FRESH}, guarantees={"cells": promise})
+    picture = drawing.profile_curves({"cells": CELLS, "few": FEW, "fresh": FRESH}, guarantees={"cells": promise})
     (axes,) = picture.axes
     shown = lines(axes)
     assert list(shown) == ["cells, promised (1, 1e-06)", "few", "fresh"] == legend(axes)
@@ -56,7 +58,7 @@ def test_profile_curves_are_the_profiles():
 
 @pytest.mark.parametrize("profile", [CELLS, FEW], ids=["many records", "three records"])
 def test_between_its_points_a_curve_is_off_by_little(profile):
-    (axes,) = figures.profile_curves(profile).axes
+    (axes,) = drawing.profile_curves(profile).axes
     points = axes.lines[0].get_xydata()
     assert len(points) < 120  # few enough for a profile whose points are dear
     for epsilon in np.random.default_rng(1).uniform(0.0, 0.98 * points[-1, 0], 300):
@@ -67,7 +69,7 @@ def test_between_its_points_a_curve_is_off_by_little(profile):
 
 def test_the_axes_reach_every_promise():
     far, none = Guarantee(epsilon=3.0, delta=1e-14), Guarantee(epsilon=0.5, delta=0.0)
-    (axes,) = figures.profile_curves({"far": FRESH, "none": FEW}, guarantees={"far": far, "none": none}).axes
+    (axes,) = drawing.profile_curves({"far": FRESH, "none": FEW}, guarantees={"far": far, "none": none}).axes
     assert axes.get_xlim()[1] > 3.0
     marks = {line.get_marker(): line.get_xydata()[0] for line in axes.lines if len(line.get_xydata()) == 1}
     assert marks["v"].tolist() in ([3.0, 1e-12], [0.5, 1e-12])
@@ -76,7 +78,7 @@ def test_the_axes_reach_every_promise():
 
 def test_trade_off_curves():
     promise = Guarantee(epsilon=1.0, delta=0.05)
-    picture = figures.trade_off_curves({"cells": CELLS}, guarantees=[promise, replace(promise, contributions=2)], points=21)
+    picture = drawing.trade_off_curves({"cells": CELLS}, guarantees=[promise, replace(promise, contributions=2)], points=21)
     (axes,) = picture.axes
     shown = lines(axes)
     assert len(shown) == 3  # one curve for equal promises
@@ -103,7 +105,7 @@ def test_trade_off_curves():
 )
 def test_records_map_is_made_of_level_curves(urn):
     epsilons = np.geomspace(0.3, 3.0, 8)
-    picture = figures.records_map(urn, epsilons=epsilons, deltas=(1e-6, 1e-2))
+    picture = drawing.records_map(urn, epsilons=epsilons, deltas=(1e-6, 1e-2))
     axes, bar = picture.axes
     levels = {int(label.removeprefix("m = ").replace(",", "")): xy for label, xy in lines(axes).items()}
     assert [10**k for k in range(len(levels))] == list(levels)
@@ -120,7 +122,7 @@ def test_records_map_is_made_of_level_curves(urn):
 def test_records_map_agrees_with_the_solver():
     urn = DirichletMultinomialProfile(n=10_000, cells=10, alpha=5.0, records=1)
     epsilons = np.geomspace(0.3, 3.0, 6)
-    axes, _ = figures.records_map(urn, epsilons=epsilons, deltas=(1e-8, 1e-2)).axes
+    axes, _ = drawing.records_map(urn, epsilons=epsilons, deltas=(1e-8, 1e-2)).axes
     levels = {int(label.removeprefix("m = ").replace(",", "")): xy[:, 1] for label, xy in lines(axes).items()}
     for i, epsilon in enumerate(epsilons):
         for delta in (3e-7, 2e-4):
@@ -133,19 +135,19 @@ def test_records_map_agrees_with_the_solver():
 
 
 def test_records_map_names_its_empty_regions():
-    few, _ = figures.records_map(DirichletProcessProfile(n=10_000, strength=1, records=1)).axes
+    few, _ = drawing.records_map(DirichletProcessProfile(n=10_000, strength=1, records=1)).axes
     assert legend(few) == ["not even one"]
-    many, _ = figures.records_map(replace(CELLS, alpha=100.0), epsilons=np.geomspace(0.5, 3.0, 5)).axes
+    many, _ = drawing.records_map(replace(CELLS, alpha=100.0), epsilons=np.geomspace(0.5, 3.0, 5)).axes
     assert legend(many) == ["unlimited"]
-    one, _ = figures.records_map(replace(CELLS, cells=1), epsilons=np.geomspace(0.5, 3.0, 5)).axes
+    one, _ = drawing.records_map(replace(CELLS, cells=1), epsilons=np.geomspace(0.5, 3.0, 5)).axes
     assert legend(one) == ["unlimited"]
     with pytest.raises(ModelError):
-        figures.records_map(GaussianProfile(scale=3.0))
+        drawing.records_map(GaussianProfile(scale=3.0))
 
 
 @pytest.mark.parametrize(("relation", "solve"), [("replace-one", alpha_star), ("add-remove", alpha_star_add_remove)])
 def test_alpha_star_curves(relation, solve):
-    picture = figures.alpha_star_curves(deltas=(1e-4, 1e-6), epsilons=[0.5, 1.0, 2.0], neighbouring=relation)
+    picture = drawing.alpha_star_curves(deltas=(1e-4, 1e-6), epsilons=[0.5, 1.0, 2.0], neighbouring=relation)
     (axes,) = picture.axes
     shown = lines(axes)
     assert list(shown) == ["delta = 0.0001", "delta = 1e-06"]
@@ -159,7 +161,7 @@ def test_alpha_star_curves(relation, solve):
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_plan_picture(delta):
     guarantee = Guarantee(epsilon=1.0, delta=delta)
-    picture = figures.plan_picture(n=5000, cells=100, guarantee=guarantee, points=12)
+    picture = plan_picture(n=5000, cells=100, guarantee=guarantee, points=12)
     above, below = picture.axes
     numbers, worth = lines(above)["released records"].T
     plans = [plan_urn(n=5000, cells=100, guarantee=guarantee, records=int(m)) for m in numbers]
@@ -176,7 +178,7 @@ def test_plan_picture(delta):
 def test_density_ratios_in_both_directions():
     ratios = density_ratios(n=60, records=20, strength=2.0, discount=0.4, datasets=5, releases=6, neighbours=7, seed=3)
     assert 0 < ratios.singular.sum() < ratios.singular.size  # else the test below sees nothing
-    forward, backward = figures.density_ratio_picture(ratios, epsilons=(0.5, 1.5)).axes
+    forward, backward = density_ratio_picture(ratios, epsilons=(0.5, 1.5)).axes
     flat, singular = ratios.log_ratio.ravel(), ratios.singular.ravel()
     for axes, logs, side in ((forward, flat, 0), (backward, -flat, 1)):
         dots, crosses, low, high = axes.lines
@@ -192,7 +194,7 @@ def test_many_density_ratios_are_thinned_but_counted():
     log_ratio = np.zeros((1, 1, size))
     log_ratio[..., 1] = 2.0  # falls between the drawn ones
     ratios = DensityRatios(log_ratio=log_ratio, kind=np.zeros_like(log_ratio, np.int8), singular=log_ratio > 9.0)
-    axes, _ = figures.density_ratio_picture(ratios, epsilons=(1.0,), most_points=500).axes
+    axes, _ = density_ratio_picture(ratios, epsilons=(1.0,), most_points=500).axes
     assert len(axes.lines[0].get_ydata()) == 500
     assert legend(axes) == [f"e^1: {1 / size:.2%} above, impossible ones included"]
 
@@ -202,7 +204,7 @@ def test_instance_curves_are_marked_confidential():
     urn = {"records": 20, "strength": 1.0, "discount": 0.3}
     reports = [instance_delta(COUNTS, epsilon=e, **urn) for e in epsilons]
     estimates = [monte_carlo_instance(COUNTS, epsilon=e, **urn, simulations=2000, seed=i) for i, e in enumerate(epsilons)]
-    picture = figures.instance_curves(reports, estimates=estimates)
+    picture = instance_curves(reports, estimates=estimates)
     assert picture.get_suptitle().startswith("CONFIDENTIAL")
     (axes,) = picture.axes
     shown = lines(axes)
@@ -219,20 +221,20 @@ def test_instance_curves_are_marked_confidential():
     assert zeros >= 1
     assert len([each for each in axes.containers if each.lines[0] is None]) == zeros  # arrows
     with pytest.raises(ModelError):
-        figures.instance_curves([])
+        instance_curves([])
 
 
 def test_only_confidential_pictures_say_so():
-    public = figures.profile_curves(FEW)
+    public = drawing.profile_curves(FEW)
     assert "CONFIDENTIAL" not in public.get_suptitle()
     reports = [instance_delta_public_domain(COUNTS, cells=6, epsilon=9.0, records=2, alpha=1.0)]
     assert reports[0].delta == 0.0  # nothing to draw, and still a picture
-    assert "CONFIDENTIAL" in figures.instance_curves(reports).get_suptitle()
+    assert "CONFIDENTIAL" in instance_curves(reports).get_suptitle()
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("PDF", b"%PDF")])
 def test_saved_by_suffix_and_reproducible(tmp_path, suffix, start):
-    paths = [figures.save(figures.profile_curves(FEW), tmp_path / f"{name}.{suffix}") for name in "ab"]
+    paths = [drawing.save(drawing.profile_curves(FEW), tmp_path / f"{name}.{suffix}") for name in "ab"]
     first, second = (path.read_bytes() for path in paths)
     assert first.startswith(start)
     assert len(first) > 3000
@@ -243,26 +245,26 @@ def test_saved_by_suffix_and_reproducible(tmp_path, suffix, start):
 @pytest.mark.parametrize("name", ["picture.gif", "picture", "nowhere/picture.png"])
 def test_a_picture_that_cannot_be_saved(tmp_path, name):
     with pytest.raises(FormatError):
-        figures.save(figures.profile_curves(FEW), tmp_path / name)
+        drawing.save(drawing.profile_curves(FEW), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_odd_names_reach_the_legend(tmp_path):
     named = {"_hidden": FEW, "cost $x_1$ and $\\frac$": FRESH, "a/" * 60 + "end": CELLS}
-    picture = figures.profile_curves(named)
-    figures.save(picture, tmp_path / "odd.png")
+    picture = drawing.profile_curves(named)
+    drawing.save(picture, tmp_path / "odd.png")
     first, second, third = legend(picture.axes[0])
     assert "_hidden" in first
     assert second.count("\\$") == 4
     assert third.endswith("/end")
     assert len(third) < 40
     with pytest.raises(ModelError):
-        figures.profile_curves({})
+        drawing.profile_curves({})
 
 
 def test_no_global_state_and_no_early_import():
     code = (
-        "import sys, privurn.reports.figures as f\n"
+        "import sys, privurn.drawing as f\n"
         "assert 'matplotlib' not in sys.modules\n"
         "from privurn.privacy.laws.urn import DirichletProcessProfile as P\n"
         "f.profile_curves(P(n=10, records=1, strength=1))\n"

@@ -3,12 +3,15 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "privurn"
 ORDER = [
+    "lazy_names",
     "errors",
     "output_files",
     "exact_numbers",
@@ -20,6 +23,7 @@ ORDER = [
     "privacy",
     "mechanisms",
     "certificates",
+    "drawing",
     "inference",
     "releases",
     "audits",
@@ -27,6 +31,44 @@ ORDER = [
     "cli",
 ]
 FILES = sorted(SOURCE.rglob("*.py"))
+BY_NAME = {"lazy_names.py": "public names, on first use", "cli/audit.py": "a function of the user's own"}
+"""Files that may import a module by a name made at run time, and what it is for."""
+
+
+def module_of(path: Path) -> str:
+    parts = ["privurn", *path.relative_to(SOURCE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def statements(node: ast.AST, *, when_imported: bool) -> Iterator[ast.AST]:
+    """All below a node, or what runs when its module is imported."""
+    for child in ast.iter_child_nodes(node):
+        if when_imported and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if when_imported and isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from statements(child, when_imported=when_imported)
+
+
+def imports(path: Path, *, when_imported: bool = False) -> set[str]:
+    """Modules that a file imports, at the top, in functions and by lazy names; `from package import module` is the module."""
+    found = set()
+    tree = ast.parse(path.read_text())
+    for node in statements(tree, when_imported=when_imported):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            source = str(node.module)
+            named = {f"{source}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else source for name in named}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME" and not when_imported:
+            found |= {f"privurn.{home}" for home in ast.literal_eval(node.value).values()}
+    return found
 
 
 def layer(module: str) -> str | None:
@@ -34,14 +76,13 @@ def layer(module: str) -> str | None:
     return parts[1] if len(parts) > 1 and parts[0] == "privurn" else None
 
 
-def imports(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
+def cycle(graph: dict[str, set[str]]) -> tuple[str, ...]:
+    """What CPython's own sorter finds first, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return tuple(error.args[1])
+    return ()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -51,14 +92,66 @@ def test_imports_go_one_way(path):
         return
     assert own in ORDER, f"{own} has no place in the architecture: add it to ORDER and docs/design.md"
     for module in imports(path):
+        assert module != "privurn" or names_of(path, "privurn") == {"__version__"}, (
+            f"{own} must name the module it imports from"
+        )
         other = layer(module)
-        if other is not None and other != "__version__":
+        if other is not None:
             assert ORDER.index(other) <= ORDER.index(own), f"{own} must not import {module}"
+
+
+def names_of(path: Path, module: str) -> set[str]:
+    """What a file imports from a module."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in nodes if node.module == module for alias in node.names} - set(ORDER)
+
+
+def test_layers_have_no_cycle_wherever_an_import_stands():
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        own = layer(module)
+        if own not in (None, "__main__"):
+            graph.setdefault(own, set()).update({layer(each) for each in imports(path)} - {own, None})
+    assert set(graph) == set(ORDER)
+    assert cycle(graph) == ()
+
+
+def test_modules_have_no_cycle_when_they_are_imported():
+    assert cycle({module: imports(path, when_imported=True) & set(MODULES) for module, path in MODULES.items()}) == ()
+
+
+def test_cycles_would_be_noticed():
+    assert set(cycle({"drawing": {"reports"}, "reports": {"cli"}, "cli": {"drawing"}})) == {"drawing", "reports", "cli"}
+
+
+def test_no_module_is_imported_by_a_name_made_up():
+    """The order of layers is read from the sources, so nothing may go round them."""
+    ways = {"import_module", "__import__", "spec_from_file_location", "exec_module"}
+    found = set()
+    for path in FILES:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        used = {node.id for node in nodes if isinstance(node, ast.Name)} | {
+            node.attr for node in nodes if isinstance(node, ast.Attribute)
+        }
+        if used & ways:
+            found.add(str(path.relative_to(SOURCE)))
+    assert found == set(BY_NAME)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_files_say_one_thing(path):
     assert len(path.read_text().splitlines()) <= 400
+
+
+def test_compiled_code_has_one_dispatch():
+    """What a loop does for a type of record is said with `generic` and `implement`; numba's own way stands behind them."""
+    found = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("numba"):
+                if {alias.name for alias in node.names} & {"overload", "generated_jit", "typeof_impl"}:
+                    found.add(str(path.relative_to(SOURCE)))
+    assert found == {"_kernels/dispatch.py"}
 
 
 def test_only_tables_knows_the_data_frames():

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from privurn._kernels import dispatch
+from privurn._kernels.dispatch import implement
 from privurn._kernels.mixtures import channels as records
-from privurn._kernels.mixtures import dispatch, kernels
+from privurn._kernels.mixtures import kernels
 from privurn._kernels.mixtures.channels import log_density
-from privurn._kernels.mixtures.dispatch import implement
 from privurn._kernels.mixtures.gaussian import GaussianKernel
 from privurn._kernels.mixtures.gaussian_pairs import clamped_normal_laplace
 from privurn._kernels.mixtures.latent import log_marginal, update_latent

@@ -257,7 +257,7 @@ def test_files(flat, tmp_path):
 
 
 def test_pictures(flat, closed, tmp_path):
-    from privurn.reports.figures import save
+    from privurn.drawing import save
 
     for i, (found, options) in enumerate(
         [

@@ -17,18 +17,16 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROOT = Path(__file__).parent
+OPTIONS = {"error_model": "numpy", "nogil": True}
 
 
 @cache
 def cache_folder(folder: Path = ROOT) -> str:
     """Folder for code compiled from sources in `folder`, one for each state of what they may call."""
     digest = hashlib.sha256()
-    while True:
-        for source in sorted(folder.glob("*.py")):
-            digest.update(source.read_bytes())
-        if folder in (ROOT, folder.parent):
-            break
-        folder = folder.parent
+    above = [each for each in folder.parents if each.is_relative_to(ROOT)]
+    for source in [source for each in (folder, *above) for source in sorted(each.glob("*.py"))]:
+        digest.update(source.read_bytes())
     root = os.environ.get("PRIVURN_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return str(Path(root) / "privurn" / f"kernels-{digest.hexdigest()[:16]}")
 
@@ -38,8 +36,8 @@ def compiled(function: F) -> F:
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = cache_folder(Path(function.__code__.co_filename).parent)
     try:
-        return numba.njit(cache=True, error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **OPTIONS)(function)  # type: ignore[no-any-return]
     except (RuntimeError, OSError):  # a read-only home: compile in every process instead
-        return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = previous

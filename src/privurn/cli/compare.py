@@ -132,8 +132,8 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 def _draw(found: "Comparison", prefix: str) -> list[str]:
     """The errors, and the curves of each column."""
+    from privurn.drawing import save
     from privurn.reports.comparison.pictures import density_overlays, error_boxes
-    from privurn.reports.figures import save
 
     paths = [str(save(error_boxes(found), f"{prefix}-confidential-errors.png"))]
     for axis in found.axes:

@@ -179,7 +179,7 @@ def _write(
     found: "Posterior", *, plot: str | None, kind: str, level: float, naive: bool, output: Path | None
 ) -> dict[str, str]:
     """The picture is drawn in full before the first file is touched."""
-    from privurn.reports.figures import save
+    from privurn.drawing import save
 
     figure = None if plot is None else found.plot(kind=kind, level=level, naive=naive)  # type: ignore[arg-type]
     written = {}

@@ -245,10 +245,10 @@ def finish(answer: Answer, asked: Asked) -> None:
 
 
 def _picture(kind: str, answer: Answer, summaries: "Sequence[Summary]") -> "Figure":
-    from privurn.reports.figures.chains import interval_picture, trace_picture, whole_number_picture
+    from privurn.drawing import interval_picture, trace_picture, whole_number_picture
 
     if kind == "traces":
-        return trace_picture(answer.draws, answer.names)
+        return trace_picture(answer.draws.numbers(answer.names))
     if kind == "n":
         if answer.statistics.n is not None:
             raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")

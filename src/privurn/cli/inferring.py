@@ -36,8 +36,8 @@ def check_common(level: float, output: Path | None) -> None:
 
 def check_picture(path: str) -> None:
     """The name of a picture."""
+    from privurn.drawing import check_suffix
     from privurn.output_files import check_file
-    from privurn.reports.figures import check_suffix
 
     check_suffix(path)
     check_file(path)
@@ -65,7 +65,7 @@ def write_files(
     write_synthetic: Callable[[Path], Any],
 ) -> dict[str, str]:
     """What was asked for, by name; pictures are drawn in full before the first file is touched."""
-    from privurn.reports.figures import save
+    from privurn.drawing import save
 
     written = {}
     if output is not None:

@@ -70,7 +70,8 @@ def plan(
     found = options(n=n_records, cells=size, guarantee=guarantee, strength=strength, discount=discount)
     remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
     if plot is not None:
-        from privurn.reports.figures import plan_picture, save
+        from privurn.drawing import save
+        from privurn.releases.pictures import plan_picture
 
         if size is None:
             raise FormatError("a plan of open labels has no picture.", hint="Give --cells or a public domain with --plot")

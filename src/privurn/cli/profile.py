@@ -48,7 +48,7 @@ def profile(
     delta is the smallest for each epsilon, and the power is the largest that any test at level 5% can have when it must tell
     from the release which of two neighbouring tables it came from.
     """
-    from privurn.reports.figures import check_suffix, save
+    from privurn.drawing import check_suffix, save
 
     if plot is not None:
         check_suffix(plot)
@@ -105,7 +105,7 @@ def _trade_off(release: CertifiedRelease) -> dict[str, Any]:
 
 
 def _picture(releases: list[CertifiedRelease], *, trade_off: bool) -> "Figure":
-    from privurn.reports.figures import profile_curves, trade_off_curves
+    from privurn.drawing import profile_curves, trade_off_curves
 
     profiles = {each.name: each.profile for each in releases}
     promises = {each.name: each.promise for each in releases}

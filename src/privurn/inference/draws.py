@@ -117,10 +117,10 @@ class Draws:
     def summary(self, names: Sequence[str] | None = None, *, level: float = 0.95) -> tuple[Summary, ...]:
         """Each number of the named variables (all of them where left out)."""
         check_level(level, of="an interval")
-        return tuple(self._summarise(label, values, level) for label, values in self._numbers(names))
+        return tuple(self._summarise(label, values, level) for label, values in self.numbers(names))
 
-    def _numbers(self, names: Sequence[str] | None) -> Iterator[tuple[str, NDArray[np.float64]]]:
-        """Each number of the named variables, (chain, draw)."""
+    def numbers(self, names: Sequence[str] | None = None) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """Each number of the named variables (all of them where left out): its label, and its draws (chain, draw)."""
         if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
             raise ModelError("names are a list of variables.", hint=f"names={list(self.variables)!r}")
         for name in self.variables if names is None else names:
@@ -167,7 +167,7 @@ class Draws:
         if not self.markov:
             return ()
         found = []
-        for label, values in self._numbers(names):
+        for label, values in self.numbers(names):
             each = self._summarise(label, values, 0.95)
             worst = min(each.effective_draws, each.tail_effective_draws)
             if not worst >= SMALLEST_ESS or (each.r_hat is not None and not each.r_hat <= LARGEST_R_HAT):

@@ -17,9 +17,7 @@ Arrays travel as plain arguments: taking them out of a record costs two atomic o
 import math
 from typing import NamedTuple
 
-from numba import types
-from numba.extending import overload
-
+from privurn._kernels import dispatch
 from privurn._kernels._compile import compiled
 from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_log
 
@@ -128,8 +126,13 @@ def two_shares_log(h, i, j, shift, noisy, kept, sums):
     return share_log(x, kept[h, i]) + share_log(y, kept[h, j]) - sums[h, 1] * math.log(total)
 
 
-@compiled
-def transfer_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
+@dispatch.generic(on=1)
+def line_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
+    """Log density, up to a constant, at the whole number x of a line."""
+
+
+@dispatch.implement(line_log, Transfer)
+def _transfer_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
     """Log density along a `Transfer`."""
     i, j, y = line.i, line.j, line.total - x
     value = cell_log(i, x, prior, settings, factors) + cell_log(j, y, prior, settings, factors)
@@ -140,8 +143,8 @@ def transfer_log(line, x, prior, settings, factors, hidden, counts, noisy, kept,
     return value
 
 
-@compiled
-def growth_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
+@dispatch.implement(line_log, Growth)
+def _growth_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
     """Log density along a `Growth`."""
     i = line.i
     value = cell_log(i, x, prior, settings, factors) + size_log(line.others + x, line.prior_total, settings)
@@ -152,29 +155,9 @@ def growth_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, s
     return value
 
 
-@compiled
-def noisy_cell_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
+@dispatch.implement(line_log, NoisyCell)
+def _noisy_cell_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
     """Log density along a `NoisyCell`."""
     h, i = line.h, line.i
     noise = x - hidden[h, 2] * counts[i]
     return noise_log(hidden[h, 0], hidden[h, 1], noise) + one_share_log(h, i, x, noisy, kept, sums)
-
-
-LINES = {Transfer: transfer_log, Growth: growth_log, NoisyCell: noisy_cell_log}
-
-
-def line_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
-    """Log density, up to a constant, at the whole number x of a line; compiled code picks by the line's type."""
-    return LINES[type(line)](line, x, prior, settings, factors, hidden, counts, noisy, kept, sums)
-
-
-@overload(line_log)
-def _line_log(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
-    if not isinstance(line, types.BaseNamedTuple):
-        return None
-    density = LINES[line.instance_class]
-
-    def along(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums):
-        return density(line, x, prior, settings, factors, hidden, counts, noisy, kept, sums)
-
-    return along

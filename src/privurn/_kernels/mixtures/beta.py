@@ -11,7 +11,7 @@ rounds to 0 or 1 would have an infinite logarithm.
 import math
 from typing import NamedTuple
 
-from privurn._kernels.mixtures.dispatch import implement, inner
+from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
     update_atom,

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Table
 from privurn._kernels.mixtures.choice import chosen
-from privurn._kernels.mixtures.dispatch import implement, inner
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
     update_atom,

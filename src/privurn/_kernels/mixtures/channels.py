@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privurn._kernels.mixtures.dispatch import generic, implement, inner
+from privurn._kernels.dispatch import generic, implement, inner
 
 
 @generic(on=1, often=True)

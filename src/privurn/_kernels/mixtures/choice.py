@@ -2,7 +2,7 @@
 
 import math
 
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.dispatch import inner
 
 
 @inner

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.kernels import update_atom, update_from_base, update_statistics
 from privurn._kernels.mixtures.mixings import new_weight, offset
 

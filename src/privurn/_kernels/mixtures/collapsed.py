@@ -4,7 +4,7 @@ What the released values z of a cluster say is one row of `seen`, a sum over the
 them together. `collapsed_pairs` says which pairs have it.
 """
 
-from privurn._kernels.mixtures.dispatch import generic
+from privurn._kernels.dispatch import generic
 
 
 @generic(on=2)

@@ -7,7 +7,7 @@ no digits to a common offset of data and base.
 import math
 from typing import NamedTuple
 
-from privurn._kernels.mixtures.dispatch import implement, inner
+from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
     update_atom,

@@ -9,8 +9,8 @@ L, U    bounds; z is moved into them for Laplace noise, which changes q(z | .) b
 
 import math
 
+from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Gaussian, Laplace, clamp
-from privurn._kernels.mixtures.dispatch import implement, inner
 from privurn._kernels.mixtures.gaussian import GaussianKernel
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.normal import log_interval, log_phi, log_sum, truncated_normal

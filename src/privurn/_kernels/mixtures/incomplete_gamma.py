@@ -6,7 +6,7 @@ P(a, x) probability that a Gamma(a, 1) variable is at most x
 
 import math
 
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.dispatch import inner
 
 MOST_TERMS = 100_000
 

@@ -6,7 +6,7 @@ axis; an array without rows is not filled. Mixing measures differ in size: atoms
 `update_measure` returns.
 """
 
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.measures import update_measure
 
 

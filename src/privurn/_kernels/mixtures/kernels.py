@@ -4,7 +4,7 @@ An atom is one row of `atoms`; a kernel may keep derived numbers at its end. y i
 of category numbers) for each record. What a cluster's members say about its atom is one row of `statistics`, a sum over them.
 """
 
-from privurn._kernels.mixtures.dispatch import generic
+from privurn._kernels.dispatch import generic
 
 
 @generic(on=1)

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from privurn._kernels.dispatch import generic
 from privurn._kernels.mixtures.channels import log_density
-from privurn._kernels.mixtures.dispatch import generic
 from privurn._kernels.mixtures.kernels import update_value
 
 

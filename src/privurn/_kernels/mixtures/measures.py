@@ -17,9 +17,9 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.choice import chosen
 from privurn._kernels.mixtures.clusters import update_weights
-from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.kernels import log_kernel, update_derived, update_from_base
 from privurn._kernels.mixtures.mixings import new_weight, offset, stick
 

@@ -17,7 +17,7 @@ K, a    number of components of a finite mixture, s / K
 import math
 from typing import NamedTuple
 
-from privurn._kernels.mixtures.dispatch import generic, implement
+from privurn._kernels.dispatch import generic, implement
 
 
 @generic(on=1, often=True)

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.choice import chosen_by_score
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_labels
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
-from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.latent import log_marginal, update_latent
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset

@@ -14,10 +14,10 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import inlined, inner
 from privurn._kernels.mixtures.channels import log_density
 from privurn._kernels.mixtures.choice import chosen
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
-from privurn._kernels.mixtures.dispatch import inlined, inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import update_from_base, update_value
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset

@@ -7,7 +7,7 @@ Phi     distribution function of N(0, 1)
 
 import math
 
-from privurn._kernels.mixtures.dispatch import inner
+from privurn._kernels.dispatch import inner
 
 ROOT_HALF = math.sqrt(0.5)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import generic, implement, inlined, inner
 from privurn._kernels.mixtures.choice import chosen
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels, update_weights
-from privurn._kernels.mixtures.dispatch import generic, implement, inlined, inner
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import log_kernel, update_from_base
 from privurn._kernels.mixtures.latent import log_marginal, update_latent

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
+from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.collapsed import log_evidence, update_seen
-from privurn._kernels.mixtures.dispatch import inner
 from privurn._kernels.mixtures.mixings import new_weight, offset
 
 N_SEEN = 3

@@ -14,9 +14,9 @@ sum((. - mean)^2).
 import math
 from typing import NamedTuple
 
+from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Gaussian
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
-from privurn._kernels.mixtures.dispatch import implement, inner
 from privurn._kernels.mixtures.gaussian import GaussianKernel, posterior_of
 from privurn._kernels.mixtures.incomplete_gamma import gamma_below, log_gamma_below
 from privurn._kernels.mixtures.kernels import (

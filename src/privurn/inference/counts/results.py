@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -191,9 +190,9 @@ class Posterior:
 
     def plot(self, *, kind: Picture = "density", level: float = 0.95, naive: bool = False) -> "Figure":
         """A picture: "density" of each functional, "cdf" with a credible band, "intervals" beside the released figures."""
-        pictures = import_module("privurn.reports.figures.posteriors")  # a layer above: by name, on request
-        figure: Figure = pictures.posterior_picture(self, kind=kind, level=level, naive=naive)
-        return figure
+        from privurn.inference.counts.pictures import posterior_picture
+
+        return posterior_picture(self, kind=kind, level=level, naive=naive)
 
     @cached_property
     def _reduction(self) -> Reduction | None:

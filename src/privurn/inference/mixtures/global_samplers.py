@@ -217,7 +217,7 @@ class GlobalSampler(MixtureSampler):
     model: GlobalMixtureModel
 
     def _run(self, loop: Callable[..., NDArray[Any]], state: Arrays, *given: Any) -> NDArray[Any]:
-        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.dispatch import entry
 
         (statistic, noise), kernel, mixing = self.records
         records = statistic, noise, kernel, mixing

@@ -40,7 +40,7 @@ class Neal8(MixtureSampler):
 
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
-        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures.neal8 import run_neal8
 
         c, y, atoms, strength, tuning = parts(state)
@@ -70,7 +70,7 @@ class Neal2(_Conjugate):
 
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
-        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures.neal2 import run_neal2
 
         c, y, atoms, strength, _ = parts(state)
@@ -100,7 +100,7 @@ class Neal3(_Conjugate):
 
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
-        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures.neal3 import run_neal3
 
         c, y, atoms, strength, _ = parts(state)

@@ -28,8 +28,8 @@ def grid_points(grid: ArrayLike, *, least: int = 1) -> Floats:
 
 def base_atoms(kernel: Any, atoms: int, *, seed: int = 0) -> Floats:
     """Parameters of so many draws from the base measure."""
+    from privurn._kernels.dispatch import entry
     from privurn._kernels.mixtures.clusters import first_atoms
-    from privurn._kernels.mixtures.dispatch import entry
 
     columns, record = kernel.columns(), kernel.record()
     nobody = np.empty((0, columns), np.int64) if columns else np.empty(0)
@@ -45,7 +45,7 @@ def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Fl
 
     Sticks, and the rest as kept draws of the posterior have it (_kernels/mixtures/measures.py).
     """
-    from privurn._kernels.mixtures.dispatch import entry
+    from privurn._kernels.dispatch import entry
     from privurn._kernels.mixtures.measures import update_measures
 
     rng, kernel, mixing = np.random.default_rng([seed, 1]), model.kernel.record(), model.mixing.record()
@@ -64,7 +64,7 @@ def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Fl
 
 def measure_densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:
     """Density of each mixing measure at each point: (measures, points)."""
-    from privurn._kernels.mixtures.dispatch import entry
+    from privurn._kernels.dispatch import entry
     from privurn._kernels.mixtures.measures import update_densities
 
     out, record = np.empty((len(weights), len(points))), kernel.record()

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -287,27 +286,25 @@ def plot(
     rows: ArrayLike | None = None,
 ) -> "Figure":
     """A picture: "density" with its band, the prior mean and `others`; number of "clusters"; who is "together"; "traces"."""
-    pictures = import_module("privurn.reports.figures.chains")  # a layer above: by name, on request
-    figure: Figure
+    from privurn import drawing
+
     if kind == "density":
         points = default_grid(posterior) if grid is None else grid_points(grid)
         found = posterior.density(points, level=level)
         beside = {"prior mean": prior_density(posterior.model, points), **(others or {})}
-        figure = pictures.density_picture(
+        return drawing.density_picture(
             points, mean=found.mean, lower=found.lower, upper=found.upper, level=level, others=beside
         )
-    elif kind == "clusters":
-        figure = pictures.whole_number_picture(posterior.n_clusters, name="number of clusters")
-    elif kind == "together":
+    if kind == "clusters":
+        return drawing.whole_number_picture(posterior.n_clusters, name="number of clusters")
+    if kind == "together":
         matrix = co_clustering(posterior, rows=rows)
         order = clustering.point_clustering(_allocations(posterior)[:, matrix.rows]).labels
-        figure = pictures.together_picture(matrix.probabilities, order=order)
-    elif kind == "traces":
+        return drawing.together_picture(matrix.probabilities, order=order)
+    if kind == "traces":
         shown = population(posterior)
-        figure = pictures.trace_picture(shown, [name for name in shown.variables if shown[name].ndim == 2])
-    else:
-        raise ModelError(f"the picture {kind!r} is not known.", hint="density, clusters, together or traces")
-    return figure
+        return drawing.trace_picture(shown.numbers([name for name in shown.variables if shown[name].ndim == 2]))
+    raise ModelError(f"the picture {kind!r} is not known.", hint="density, clusters, together or traces")
 
 
 def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:

@@ -118,8 +118,8 @@ class MixtureSampler(ABC):
 
     def start(self, rng: np.random.Generator) -> Arrays:
         """Groups of similar latent values, a number of them that differs from chain to chain."""
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures.clusters import first_atoms
-        from privurn._kernels.mixtures.dispatch import entry
 
         y, kernel = self.observed.start, self.model.kernel
         most = int(min(FIRST_CLUSTERS, self.observed.n, self.model.mixing.most_clusters))
@@ -219,7 +219,7 @@ class Neal5(MixtureSampler):
 
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
-        from privurn._kernels.mixtures.dispatch import entry
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures.neal5 import run_neal5
 
         c, y, atoms, strength, tuning = parts(state)
@@ -256,8 +256,8 @@ class SliceSampler(MixtureSampler):
 
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
+        from privurn._kernels.dispatch import entry
         from privurn._kernels.mixtures import categorical, gaussian_pairs  # noqa: F401 (they register their pairs)
-        from privurn._kernels.mixtures.dispatch import entry
         from privurn._kernels.mixtures.slices import GivenLatent, GivenReleased, run_slices
 
         c, y, atoms, strength, tuning = parts(state)

@@ -3,8 +3,9 @@
 Everything here is imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from privurn.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privurn.certificates.statistics import ReleasedStatistics as ReleasedStatistics
@@ -66,11 +67,4 @@ _HOME = {
 }
 
 __all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'privurn.inference.sums' has no attribute {name!r}")
-    value = getattr(import_module(f"privurn.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)

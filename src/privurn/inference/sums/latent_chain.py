@@ -10,7 +10,6 @@ posterior; adaptation stops with the warm-up.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -112,7 +111,7 @@ class LatentChain:
 
     def _tuning(self) -> Any:
         from privurn._kernels.sums.chain import Tuning
-        from privurn._kernels.sums.protocol import TABLE
+        from privurn._kernels.sums.protocol import provided
 
         plain = self.moves == "centred"
         secret = self.observed.secret_size
@@ -121,7 +120,7 @@ class LatentChain:
         block = int(plain) if self.block is None else self.block
         width = max(1, self.model.standard_width)
         balances = BALANCES if self.balances is None else self.balances
-        if plain or not secret or type(self.model.record) not in TABLE["update_linearised"]:
+        if plain or not secret or "update_linearised" not in provided(type(self.model.record)):
             balances = 0
         return Tuning(jumps if secret else 0, 0 if plain else steps, secret, block, width, balances)
 
@@ -160,19 +159,12 @@ def entry(kernel: Callable[..., Any], model: Model) -> Callable[..., Any]:
 
     Machine code of a model defined elsewhere is not kept between processes: the cache could not tell when its source changes.
     """
-    source = getattr(kernel, "py_func", kernel)
+    from privurn._kernels import dispatch
+
     if isinstance(model, PythonModel):
         provide_plain()
-        return source
-    importable = type(model.record).__module__.startswith("privurn.")
-    return kernel if importable or source is kernel else _compiled_here(source)
-
-
-@cache
-def _compiled_here(source: Callable[..., Any]) -> Callable[..., Any]:
-    import numba
-
-    return numba.njit(error_model="numpy", nogil=True)(source)  # type: ignore[no-any-return]
+        return getattr(kernel, "py_func", kernel)
+    return dispatch.entry(kernel, model.record)  # type: ignore[no-any-return]
 
 
 def data_augmentation(model: Model, *, observed: Observed, moves: Moves = "interwoven") -> LatentChain:

@@ -1,7 +1,7 @@
 """Pictures of a comparison: releases drawn over the data, and box plots of their errors. All confidential.
 
-Every function returns a matplotlib Figure of its own, without pyplot and its global state. Colours are those of Okabe and Ito,
-which colour-blind people can tell apart; each mechanism keeps its colour in every picture of the same comparison.
+Every function returns a matplotlib Figure of its own, without pyplot and its global state. Each mechanism keeps its colour in
+every picture of the same comparison.
 """
 
 import math
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privurn.drawing.figure import CONFIDENTIAL, blank, plain_numbers, plain_ticks
+from privurn.drawing.palette import EDGE, FAINT, GREY, INK, PALE, SOFT, colour
 from privurn.errors import FormatError, ModelError
 from privurn.reports.comparison.candidates import NO_CERTIFICATE
 from privurn.reports.comparison.results import Comparison, Result
@@ -16,16 +18,9 @@ from privurn.reports.comparison.results import Comparison, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#999933")
-GREY = "#6E6E6E"
-UNCERTIFIED = "#F2F2F2"
-CONFIDENTIAL = "CONFIDENTIAL"
-
 
 def density_overlays(comparison: Comparison, *, column: str | None = None) -> "Figure":
     """One panel for each mechanism: its releases (median and middle 80% of the runs) over the data."""
-    from matplotlib.figure import Figure
-
     names = [axis.column for axis in comparison.axes]
     if column is not None and column not in names:
         raise FormatError(f"the comparison has no column {column!r}.", hint=f"It has {', '.join(names)}")
@@ -34,23 +29,27 @@ def density_overlays(comparison: Comparison, *, column: str | None = None) -> "F
     shown = [*comparison.results, *comparison.uncertified]
     wide = min(3 if len(shown) <= 9 else 4, len(shown))
     high = -(-len(shown) // wide)
-    figure = Figure(figsize=(max(6.4, 3.6 * wide), 2.7 * high + 1.1), layout="constrained")
-    panels = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).ravel()
+    data_words = "bars: the data; points: releases" if axis.labels else "dashed: the data; coloured: releases"
+    title = (
+        f"{CONFIDENTIAL}: {axis.column} and its releases at {_guarantee(comparison)}\n"
+        f"{data_words}, median and middle 80% of {_runs(comparison)}"
+    )
+    size = {"width": max(6.4, 3.6 * wide), "height": 2.7 * high + 1.1}
+    figure, grid = blank(title, rows=high, columns=wide, same_x=True, same_y=True, **size)
+    panels = np.ravel(grid)
     x = np.array(axis.at)
     for i, (panel, result) in enumerate(zip(panels, shown, strict=False)):
         low, middle, high_end = result.curves[at]
-        colour = COLOURS[i % len(COLOURS)]
         if axis.labels is None:
-            panel.fill_between(x, low, high_end, color=colour, alpha=0.3, linewidth=0)
-            panel.plot(x, middle, color=colour, linewidth=2.6)
-            panel.plot(x, data, color="black", linewidth=0.9, linestyle=(0, (5, 2)))
+            panel.fill_between(x, low, high_end, color=colour(i), alpha=0.3, linewidth=0)
+            panel.plot(x, middle, color=colour(i), linewidth=2.6)
+            panel.plot(x, data, color=INK, linewidth=0.9, linestyle=(0, (5, 2)))
         else:
-            panel.bar(x, data, color="#D9D9D9", edgecolor="#9A9A9A", width=0.8)
-            panel.errorbar(x, middle, yerr=[middle - low, high_end - middle], fmt="o", color=colour, markersize=4, capsize=3)
+            panel.bar(x, data, color=SOFT, edgecolor=EDGE, width=0.8)
+            panel.errorbar(x, middle, yerr=[middle - low, high_end - middle], fmt="o", color=colour(i), markersize=4, capsize=3)
         panel.set_title(_titled(comparison, result), fontsize=9)
         if _uncertified(comparison, result):
-            panel.set_facecolor(UNCERTIFIED)
-        panel.grid(alpha=0.3)
+            panel.set_facecolor(PALE)
         panel.margins(x=0.02)
         panel.tick_params(labelsize=8)
     top = max(float(np.max(data)), *(float(result.curves[at].max()) for result in shown))
@@ -60,12 +59,6 @@ def density_overlays(comparison: Comparison, *, column: str | None = None) -> "F
     _label_x(panels, axis, used=len(shown), wide=wide)
     for panel in panels[::wide]:
         panel.set_ylabel("share" if axis.labels else "density")
-    data_words = "bars: the data; points: releases" if axis.labels else "dashed: the data; coloured: releases"
-    figure.suptitle(
-        f"{CONFIDENTIAL}: {axis.column} and its releases at {_guarantee(comparison)}\n"
-        f"{data_words}, median and middle 80% of {_runs(comparison)}",
-        fontsize=11,
-    )
     return figure
 
 
@@ -74,8 +67,6 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
 
     Boxes hold the middle half of the runs, whiskers reach to the 5% and 95% points.
     """
-    from matplotlib.figure import Figure
-
     names = [each.name for each in comparison.metrics]
     if metric is not None and metric not in names:
         raise FormatError(f"the comparison has no metric {metric!r}.", hint=f"It has {', '.join(names)}")
@@ -87,20 +78,21 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
     if not any(len(each) for each in errors):
         raise ModelError("nothing was measured.")
     height = 0.55 * len(rows) + 0.2 * len(comparison.uncertified) + 1.7
-    figure = Figure(figsize=(7.6, height), layout="constrained")
-    axes = figure.subplots()
+    shown = comparison.metrics[which]
+    title = f"{CONFIDENTIAL}: {shown.title} between releases and data\n{_guarantee(comparison)}, {_runs(comparison)}"
+    figure, axes = blank(title, width=7.6, height=height)
     drawn = axes.boxplot(
         errors,
         orientation="horizontal",
         whis=(5, 95),
         widths=0.6,
         patch_artist=True,
-        medianprops={"color": "black", "linewidth": 1.0},
+        medianprops={"color": INK, "linewidth": 1.0},
         flierprops={"marker": ".", "markersize": 3, "markeredgecolor": GREY},
     )
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(shown_rows))] + ["#BDBDBD"]
-    for box, colour, row in zip(drawn["boxes"], colours, rows, strict=True):
-        box.set(facecolor=colour, edgecolor=colour, alpha=0.75)
+    shades = [*(colour(i) for i in range(len(shown_rows))), FAINT]
+    for box, shade, row in zip(drawn["boxes"], shades, rows, strict=True):
+        box.set(facecolor=shade, edgecolor=shade, alpha=0.75)
         if _uncertified(comparison, row):
             box.set(facecolor="none", hatch="////")
     labels = [_titled(comparison, each) for each in shown_rows]
@@ -111,17 +103,13 @@ def error_boxes(comparison: Comparison, *, metric: str | None = None) -> "Figure
     medians = [float(np.median(each)) for each in errors if len(each) and np.median(each) > 0]
     if len(medians) > 1 and max(medians) > 20.0 * min(medians) and len(positive) == sum(map(len, errors)):
         axes.set_xscale("log")
-        _plain_ticks(axes, positive)
+        plain_ticks(axes.xaxis, decades=math.log10(positive.max() / positive.min()) > 3.0)
     else:
         axes.set_xlim(left=0.0)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
-    axes.grid(alpha=0.3, axis="x")
+        plain_numbers(axes.xaxis)
+    axes.grid(visible=False, axis="y")
     axes.set_axisbelow(True)
-    shown = comparison.metrics[which]
     axes.set_xlabel(_meaning(shown.title, shown.unit))
-    figure.suptitle(
-        f"{CONFIDENTIAL}: {shown.title} between releases and data\n{_guarantee(comparison)}, {_runs(comparison)}", fontsize=11
-    )
     return figure
 
 
@@ -141,22 +129,12 @@ def _label_x(panels: Any, axis: Any, *, used: int, wide: int) -> None:
             panel.set_xticks(axis.at, axis.labels, rotation=60 if max(map(len, axis.labels)) > 3 else 0, fontsize=8)
         else:
             panel.locator_params(axis="x", nbins=4)
-            panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+            plain_numbers(panel.xaxis)
             panel.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
             panel.yaxis.get_offset_text().set_fontsize(8)
         if i + wide >= used:  # nothing hangs below it
             panel.set_xlabel(axis.column)
             panel.tick_params(labelbottom=True)
-
-
-def _plain_ticks(axes: Any, values: Any) -> None:
-    """Ticks at 1, 2, 5 of each decade, or at the decades where there are many."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    many = math.log10(values.max() / values.min()) > 3.0
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _meaning(title: str, unit: str) -> str:

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from privurn.domain import domain_from_json
+from privurn.drawing import profile_curves, trade_off_curves
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee, PrivacyProfile
 from privurn.privacy.trade_off import power_bound
-from privurn.reports.figures import profile_curves, trade_off_curves
 from privurn.reports.html.markup import Markup, bullets, facts, number, percent_up, section, small, table, tag
 from privurn.reports.html.pictures import plot
 

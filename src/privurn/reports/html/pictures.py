@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.drawing.figure import blank, line, plain_numbers
+from privurn.drawing.palette import ROLES
 from privurn.reports.comparison.distances import bandwidth, density
 from privurn.reports.comparison.samples import Sample
 from privurn.reports.html.markup import Markup, escaped, number, percent, tag
@@ -22,20 +24,6 @@ SIZE = (4.7, 3.7)
 
 POINTS = 241
 MOST_BARS = 30
-
-COLOURS = {
-    "#ffffff": "var(--paper)",
-    "#000000": "var(--ink)",
-    "#262626": "var(--ink)",
-    "#cccccc": "var(--rule)",
-    "#b0b0b0": "var(--grid)",
-    "#6e6e6e": "var(--soft)",
-    "#0072b2": "var(--series-1)",
-    "#d55e00": "var(--series-2)",
-    "#009e73": "var(--series-3)",
-    "#cc79a7": "var(--series-4)",
-}
-"""Matplotlib's colours, as the page names them."""
 
 
 def plot(figure: "Figure", *, name: str, title: str, description: str, size: tuple[float, float] = SIZE) -> Markup:
@@ -63,14 +51,17 @@ def _drawing(figure: "Figure", name: str) -> tuple[str, Markup]:
     inner = re.sub(r'\bid="', f'id="{name}-', inner)
     inner = re.sub(r'(?:xlink:)?href="#', f'href="#{name}-', inner)
     inner = inner.replace("url(#", f"url(#{name}-")
-    inner = re.sub(r"#[0-9a-f]{6}\b", lambda colour: COLOURS.get(colour[0], colour[0]), inner)
+    inner = re.sub(r"#[0-9a-f]{6}\b", _variable, inner)
     return head.partition('viewBox="')[2].partition('"')[0], Markup(inner)
+
+
+def _variable(colour: "re.Match[str]") -> str:
+    """A colour as the page names it."""
+    return f"var(--{ROLES[colour[0]]})" if colour[0] in ROLES else colour[0]
 
 
 def density_plot(samples: dict[str, Sample], *, gap: float, name: str, title: str, description: str) -> Markup:
     """Smoothed densities of up to two samples, all with the bandwidth of the last one, over a public range."""
-    from privurn.reports.figures.drawing import blank, line
-
     width = bandwidth(list(samples.values())[-1], least=gap)
     low = min(float(each.values[0]) for each in samples.values()) - 2.0 * width
     high = max(float(each.values[-1]) for each in samples.values()) + 2.0 * width
@@ -81,7 +72,7 @@ def density_plot(samples: dict[str, Sample], *, gap: float, name: str, title: st
     axes.set(xlim=(low, high), ylabel="density")
     axes.set_ylim(bottom=0.0)
     axes.locator_params(axis="x", nbins=5)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    plain_numbers(axes.xaxis)
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
     if len(samples) > 1:
         axes.legend()

@@ -1,19 +1,23 @@
 """How the page looks: one column on a phone, two pictures side by side on a screen, light, dark and on paper."""
 
-STYLE = """
-:root {
-  color-scheme: light dark;
-  --paper: #ffffff; --sheet: #f4f6f8; --ink: #16202a; --soft: #52606d; --rule: #c9d1d9; --grid: #b0b0b0;
-  --accent: #0b5c8f; --warn-paper: #fdecea; --warn-ink: #8a1c12; --warn-rule: #c0392b;
-  --series-1: #0072b2; --series-2: #c24e00; --series-3: #009e73; --series-4: #b4558b;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --paper: #14191f; --sheet: #1d242c; --ink: #e6ebf0; --soft: #a5b1bd; --rule: #3a4551; --grid: #55616d;
-    --accent: #7cc4f2; --warn-paper: #3b1713; --warn-ink: #ffb4a8; --warn-rule: #e06252;
-    --series-1: #56b4e9; --series-2: #ff9a57; --series-3: #3fd0a2; --series-4: #e7a1c9;
-  }
-}
+from collections.abc import Mapping
+
+from privurn.drawing.palette import DARK, LIGHT, PRINTED
+
+
+def _root(colours: Mapping[str, str], *, scheme: str) -> str:
+    """The variables that all rules and pictures take their colours from."""
+    stated = " ".join(f"--{role}: {colour};" for role, colour in colours.items())
+    return f":root {{ color-scheme: {scheme}; {stated} }}"
+
+
+COLOURS = f"""
+{_root(LIGHT, scheme="light dark")}
+@media (prefers-color-scheme: dark) {{ {_root(DARK, scheme="light dark")} }}
+@media print {{ {_root(PRINTED, scheme="light")} }}
+"""
+
+RULES = """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body {
@@ -81,11 +85,6 @@ table.bars td.bar { text-align: left; padding-top: 0.45rem; }
   th, td { padding: 0.3rem 0.6rem; }
 }
 @media print {
-  :root {
-    color-scheme: light; --paper: #ffffff; --sheet: #f4f6f8; --ink: #000000; --soft: #444444; --rule: #bbbbbb;
-    --grid: #b0b0b0; --accent: #0b5c8f; --warn-paper: #ffffff; --warn-ink: #8a1c12; --warn-rule: #c0392b;
-    --series-1: #0072b2; --series-2: #c24e00; --series-3: #009e73; --series-4: #b4558b;
-  }
   body { font-size: 10.5pt; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main, header, footer { max-width: none; padding: 0; }
@@ -97,3 +96,5 @@ table.bars td.bar { text-align: left; padding-top: 0.45rem; }
 }
 @page { margin: 18mm; }
 """
+
+STYLE = COLOURS + RULES.lstrip()

@@ -1,8 +1,9 @@
 """Functions that behave as the types of their first arguments say, in compiled code and in plain Python alike.
 
-A channel, a kernel and a mixing are records (NamedTuples of numbers and arrays). `generic` declares what a loop may ask of
-a record; `implement` says how one type of record answers. numba sees an `overload`, so the loop is compiled once for each
-combination of records and costs nothing at run time; with numba switched off the same table is looked up in Python.
+A channel, a kernel, a mixing, a model of latent records and its noise are records: NamedTuples of numbers and arrays.
+`generic` declares what a loop may ask of a record; `implement` says how one type of record answers. numba sees an `overload`,
+so the loop is compiled once for each combination of records and costs nothing at run time; with numba switched off the same
+table is looked up in Python.
 
 Only entry points (`_compile.compiled`) are cached on disk, and only for records of this package: numba's cache notices no
 change in a user's file. Everything below an entry point is `inner` and is compiled into it.
@@ -13,7 +14,7 @@ from functools import cache, wraps
 import numba
 from numba.extending import overload
 
-OPTIONS = {"error_model": "numpy", "nogil": True}
+from privurn._kernels._compile import OPTIONS
 
 inner = numba.njit(**OPTIONS)
 inlined = numba.njit(forceinline=True, **OPTIONS)
@@ -36,7 +37,7 @@ def generic(*, on, default=False, often=False):
                 named = ", ".join(each.__name__ for each in classes)
                 raise TypeError(
                     f"{body.__name__} has no implementation for {named}. A record of one's own registers one with "
-                    f"@implement({body.__name__}, {named}): docs/design-mixtures.md."
+                    f"@implement({body.__name__}, {named}): docs/design-mixtures.md and docs/design-noisy-statistics.md."
                 )
             return chosen
 

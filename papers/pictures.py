@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from papers.monte_carlo import DensityRatios, Estimate, MonteCarloReport
+from privurn.drawing.figure import CONFIDENTIAL, SMALLEST_SHOWN, blank, line, plain_ticks
+from privurn.drawing.palette import GREY, INK, STYLES, colour
 from privurn.errors import ModelError
 from privurn.privacy.instance.cost import InstanceReport
-from privurn.privacy.instance.monte_carlo import DensityRatios, Estimate, MonteCarloReport
-from privurn.reports.figures.drawing import COLOURS, GREY, SMALLEST_SHOWN, STYLES, blank, line, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CONFIDENTIAL = "CONFIDENTIAL"
 PLAIN_DECADES = 3.0
 """A logarithmic axis shorter than this is labelled with plain numbers."""
 
@@ -37,15 +37,15 @@ def density_ratio_picture(
         zip(both, (ratios.log_ratio, ratios.log_inverse), ("q(z | x) / q(z | y)", "q(z | y) / q(z | x)"), strict=True)
     ):
         shown = np.exp(np.clip(logs.ravel()[at], -600.0, 600.0))
-        axes.plot(at[~singular], shown[~singular], ".", markersize=3, color=COLOURS[0], alpha=0.5, rasterized=True)
+        axes.plot(at[~singular], shown[~singular], ".", markersize=3, color=colour(0), alpha=0.5, rasterized=True)
         if singular.any():
-            cross = {"markersize": 4, "color": COLOURS[1], "alpha": 0.7, "rasterized": True}
+            cross = {"markersize": 4, "color": colour(1), "alpha": 0.7, "rasterized": True}
             axes.plot(
                 at[singular], shown[singular], "x", **cross, label=f"impossible for one urn ({ratios.singular.mean():.1%})"
             )
         for i, epsilon in enumerate(epsilons):
             label = f"e^{epsilon:g}: {shares[i][side]:.2%} above, impossible ones included"
-            axes.axhline(math.exp(epsilon), color=COLOURS[6], linestyle=STYLES[1 + i % 3], linewidth=1.2, label=label)
+            axes.axhline(math.exp(epsilon), color=INK, linestyle=STYLES[1 + i % 3], linewidth=1.2, label=label)
         axes.set(yscale="log", xlabel="comparison", ylabel=what, xlim=(0, size))
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), fontsize=8)
         if np.ptp(np.log10(shown)) < PLAIN_DECADES:
@@ -77,7 +77,7 @@ def instance_curves(reports: Sequence[InstanceReport], *, estimates: Sequence[Mo
         for epsilon, estimate in found:
             if estimate.value == 0.0:
                 bound = 3.0 / estimate.simulations
-                axes.errorbar([epsilon], [bound], yerr=[0.6 * bound], uplims=True, fmt="none", ecolor=COLOURS[i], capsize=3)
+                axes.errorbar([epsilon], [bound], yerr=[0.6 * bound], uplims=True, fmt="none", ecolor=colour(i), capsize=3)
     if estimates:
         axes.plot([], [], "o", color=GREY, label="Monte Carlo, two standard errors")
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta")
@@ -92,4 +92,4 @@ def _error_bars(axes: Any, found: list[tuple[float, Estimate]], i: int) -> None:
         spread = 2.0 * np.array([estimate.standard_error for _, estimate in found])
         below = np.minimum(spread, 0.999 * values)  # a logarithmic axis has no room for 0
         where = [epsilon for epsilon, _ in found]
-        axes.errorbar(where, values, yerr=[below, spread], fmt="o", color=COLOURS[i], markersize=4, capsize=3)
+        axes.errorbar(where, values, yerr=[below, spread], fmt="o", color=colour(i), markersize=4, capsize=3)

@@ -72,7 +72,7 @@ class _Urn:
         self, rng: np.random.Generator, counts: NDArray[np.int64], watched: list[int], simulations: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Vector]:
         """Copies of the watched values, number of new values, extremes: one row a release."""
-        from privurn._kernels.accounting.replicates import update_cell_replicates, update_replicates
+        from papers.replicates import update_cell_replicates, update_replicates
 
         where = np.asarray(watched, np.int64)
         copies = np.zeros((simulations, where.size), np.int64)
@@ -267,7 +267,7 @@ def density_ratios(
     >>> ratios.log_ratio.shape
     (3, 4, 5)
     """
-    from privurn._kernels.accounting.replicates import update_density_ratios
+    from papers.replicates import update_density_ratios
 
     check_counts(n=n, records=records)
     if n < 2:

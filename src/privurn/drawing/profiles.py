@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privurn.drawing.figure import SMALLEST_SHOWN, blank, line, log_curve, short
+from privurn.drawing.palette import GREY, colour
 from privurn.errors import ModelError
 from privurn.privacy.laws.loss_law import largest_loss
 from privurn.privacy.profile import Guarantee, PointProfile, PrivacyProfile
 from privurn.privacy.trade_off import trade_off
-from privurn.reports.figures.drawing import GREY, SMALLEST_SHOWN, blank, line, log_curve, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +51,7 @@ def profile_curves(
         axes.plot(epsilons, deltas, **line(i), label=f"{short(name)}, promised ({promise.epsilon:g}, {promise.delta:g})")
         shown = max(promise.delta, smallest_delta)
         lowest = min(lowest, shown)
-        axes.plot([promise.epsilon], [shown], "o" if promise.delta >= shown else "v", color=line(i)["color"])
+        axes.plot([promise.epsilon], [shown], "o" if promise.delta >= shown else "v", color=colour(i))
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", xlim=(0.0, end), ylim=(lowest / 1.5, 1.5))
     if len(named) > 1 or promises:
         axes.legend()
@@ -72,7 +73,7 @@ def trade_off_curves(profiles: Profiles, *, guarantees: Iterable[Guarantee] = ()
     pairs = dict.fromkeys((promise.epsilon, promise.delta) for promise in guarantees)
     for i, (epsilon, delta) in enumerate(pairs, start=len(named)):
         alone = trade_off(PointProfile(epsilon0=epsilon, delta0=delta), false_positive=rates)
-        style = {"color": line(i)["color"], "linestyle": (0, (1, 2)), "linewidth": 1.4}
+        style = {"color": colour(i), "linestyle": (0, (1, 2)), "linewidth": 1.4}
         axes.plot(rates, alone, **style, label=f"the promise ({epsilon:g}, {delta:g}) alone")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="smallest false-negative rate", aspect="equal")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize=9)

@@ -1,0 +1,19 @@
+"""Names of a package that are imported on first use, so that importing the package stays fast."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are found in the modules said in `homes`, each below privurn."""
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"privurn.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
