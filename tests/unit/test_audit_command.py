@@ -42,6 +42,8 @@ def test_open_urns_and_claims_of_nothing(run):
     at_floor = run("pitman-yor", "--n", 6, "--strength", 1, "--discount", 0.5, "--records", 2, "--samples", 400, "--seed", 2)
     assert at_floor.exit_code == 0
     assert "No finite epsilon was claimed" in at_floor.stdout
+    sampled = run("posterior-sample", "--n", 5, "--cells", 3, "--alpha", 2, "--records", 9, "--samples", 400, "--seed", 1)
+    assert sampled.exit_code == 0, sampled.output
     answer = run("dirichlet-process", "--n", 6, "--records", 1, "--delta", 0.2, "--samples", 400, "--json")
     assert json.loads(answer.stdout)["epsilon"] == 0.0
 

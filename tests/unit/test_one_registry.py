@@ -16,7 +16,7 @@ TREES = {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in 
 MOST_FILES = 4
 
 NAMED: dict[str, int] = {
-    "DirichletMultinomial": 10,
+    "DirichletMultinomial": 9,
     "DirichletStatistic": 5,
     "DiscoveredUrn": 6,
     "DiscreteGaussianChannel": 7,
@@ -26,7 +26,7 @@ NAMED: dict[str, int] = {
     "LaplaceChannel": 8,
     "LogisticStatistic": 6,
     "PerturbedHistogram": 7,
-    "PitmanYor": 14,
+    "PitmanYor": 13,
     "PoissonStatistic": 5,
     "PosteriorSample": 8,
     "RandomisedResponseChannel": 6,
@@ -35,7 +35,7 @@ NAMED: dict[str, int] = {
     "SmoothedHistogram": 8,
     "TableStatistic": 6,
     "dirichlet-multinomial": 9,
-    "dirichlet-process": 11,
+    "dirichlet-process": 10,
     "exponential": 6,
     "label-discovery": 5,
     "perturbed-histogram": 9,

@@ -36,7 +36,7 @@ privurn audit --callable mypackage.release:noisy_mean --takes values --bounds 0:
 
 def audit(
     mechanism: Annotated[
-        str | None, typer.Argument(metavar="[MECHANISM]", help="dirichlet-multinomial, dirichlet-process or pitman-yor.")
+        str | None, typer.Argument(metavar="[MECHANISM]", help="Name of an urn, whose parameters are among the options.")
     ] = None,
     certificate: Annotated[
         Path | None,
@@ -143,32 +143,42 @@ def audit_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
         yield progress
 
 
-def _mechanism(
-    name: str, *, n: str | None, cells: str | None, alpha: str | None, strength: str, discount: str, records: str | None
-) -> "Mechanism":
-    from privurn.exact_numbers import exact
-    from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-    from privurn.mechanisms.pitman_yor import PitmanYor
+def _mechanism(name: str, **given: str | None) -> "Mechanism":
+    """Any mechanism on counts whose fields are among the options."""
+    from dataclasses import MISSING, fields
 
-    sizes: dict[str, Any] = {"n": _needed(n, "--n"), "records": _needed(records, "--records")}
-    if name == "dirichlet-multinomial":
-        if alpha is None:
-            raise FormatError("this mechanism needs a prior.", hint="For example --alpha 2")
-        return DirichletMultinomial(cells=_needed(cells, "--cells"), alpha=exact(alpha, name="alpha"), **sizes)
-    if name not in ("dirichlet-process", "pitman-yor"):
-        raise FormatError(
-            f"the mechanism {name!r} is not known.", hint="dirichlet-multinomial, dirichlet-process or pitman-yor"
-        )
-    urn = PitmanYor(strength=exact(strength, name="strength"), discount=exact(discount, name="discount"), **sizes)
-    if urn.name != name:
-        raise FormatError("the discount does not fit the mechanism.", hint="0 for dirichlet-process, in (0, 1) for pitman-yor")
-    return urn
+    from privurn.exact_numbers import exact
+    from privurn.mechanisms.registry import mechanisms
+
+    needs = {
+        each: [field.name for field in fields(kind) if field.default is MISSING]  # type: ignore[arg-type]
+        for each, kind in mechanisms().items()
+    }
+    able = [each for each, names in needs.items() if set(names) <= given.keys()]
+    if name not in able:
+        raise FormatError(f"the mechanism {name!r} is not known here.", hint=f"{', '.join(able)}; or --certificate DIR")
+    for field in needs[name]:
+        _needed_text(given[field], f"--{field}")
+    kind: Any = mechanisms()[name]
+    values = {
+        key: whole_number(text) if key in ("n", "cells", "records") else exact(text, name=key)
+        for key, text in given.items()
+        if text is not None and key in {field.name for field in fields(kind)}
+    }
+    made: Mechanism = kind(**values)
+    if made.name != name:
+        raise FormatError("the discount does not fit the mechanism.", hint=f"This is {made.name}")
+    return made
+
+
+def _needed_text(text: str | None, option: str) -> str:
+    if text is None:
+        raise FormatError(f"{option} is needed here.", hint=f"For example {option} 20")
+    return text
 
 
 def _needed(text: str | None, option: str) -> int:
-    if text is None:
-        raise FormatError(f"{option} is needed here.", hint=f"For example {option} 20")
-    return whole_number(text)
+    return whole_number(_needed_text(text, option))
 
 
 def _one_of(text: str, option: str, *allowed: str) -> Any:
