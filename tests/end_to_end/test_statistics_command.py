@@ -52,7 +52,8 @@ def command(people, monkeypatch):
 
 
 REGRESSION = ["--model", "regression", "--y", "pay", "--x", "age", "--bounds", "pay=0:200000", "--bounds", "age=0:120"]
-SPENT = ["--epsilon", 1, "--epsilon-n", 0.1, "--neighbouring", "add-remove"]
+SECRET_N = ["--neighbouring", "add-remove"]
+SPENT = ["--epsilon", 1, "--epsilon-n", 0.1, *SECRET_N]
 
 MODELS = {
     "regression": ["people.csv", *REGRESSION],
@@ -173,12 +174,12 @@ def test_few_records_and_a_constant_are_remarked_on_from_public_numbers(command,
     """Under add-remove nothing is refused because of the data; what the noisy numbers show is said."""
     model = ["--model", "regression", "--y", "a", "--x", "b", "--bounds", "0:10"]
     (people / "few.csv").write_text("a,b\n1,5\n")
-    done = command("few.csv", *model, "--epsilon", 1, "--epsilon-n", 100, "-o", "s.json")
+    done = command("few.csv", *model, "--epsilon", 1, "--epsilon-n", 100, *SECRET_N, "-o", "s.json")
     assert done.exit_code == 0, done.exception
     assert "smaller than the model needs" in done.stderr
     rows = "\n".join(f"{i % 10},5" for i in range(500))
     (people / "flat.csv").write_text(f"a,b\n{rows}\n")
-    done = command("flat.csv", *model, "--epsilon", 400, "--epsilon-n", 100, "--seed", 1, "-o", "t.json")
+    done = command("flat.csv", *model, "--epsilon", 400, "--epsilon-n", 100, *SECRET_N, "--seed", 1, "-o", "t.json")
     assert done.exit_code == 0, done.exception
     assert "hide all variation of 'b'" in done.stderr
     done = command("few.csv", *model, "--epsilon", 1, "--neighbouring", "replace-one", "-o", "u.json")

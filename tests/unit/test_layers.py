@@ -31,7 +31,11 @@ ORDER = [
     "cli",
 ]
 FILES = sorted(SOURCE.rglob("*.py"))
-BY_NAME = {"lazy_names.py": "public names, on first use", "cli/audit.py": "a function of the user's own"}
+BY_NAME = {
+    "lazy_names.py": "public names, on first use",
+    "mechanisms/registry.py": "mechanisms of its own folder, when asked for",
+    "cli/audit.py": "a function of the user's own",
+}
 """Files that may import a module by a name made at run time, and what it is for."""
 
 
