@@ -309,6 +309,6 @@ def test_a_million_rows_are_checked_in_seconds(tmp_path):
 
 def test_readers_of_certificates_refuse_what_verify_refuses(folder):
     resealed(folder, lambda d: d.update(audited=True))
-    for read in (privurn.posterior, privurn.report, Certificate.read):
+    for read in (privurn.infer, privurn.report, Certificate.read):
         with pytest.raises(PrivurnError, match="audited"):
             read(folder)

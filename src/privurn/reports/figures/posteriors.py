@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import FormatError, ModelError
-from privurn.inference.counts.results import Picture, Posterior
+from privurn.inference.counts.results import CountPosterior, Picture
 from privurn.reports.figures.drawing import COLOURS, GREY, blank, line, short
 from privurn.tables.cells import cell_values, is_numeric
 
@@ -24,7 +24,9 @@ FEW_VALUES = 25
 """Draws with fewer distinct values than this are shown as bars."""
 
 
-def posterior_picture(found: Posterior, *, kind: Picture = "density", level: float = 0.95, naive: bool = False) -> "Figure":
+def posterior_picture(
+    found: CountPosterior, *, kind: Picture = "density", level: float = 0.95, naive: bool = False
+) -> "Figure":
     """One of the three; `naive` adds the analysis that takes the release for the data."""
     if kind == "density":
         return posterior_densities(found, level=level, naive=naive)
@@ -32,10 +34,10 @@ def posterior_picture(found: Posterior, *, kind: Picture = "density", level: flo
         return cdf_band(found, level=level, naive=naive)
     if kind == "intervals":
         return posterior_intervals(found, level=level, naive=naive)
-    raise FormatError(f"the picture {kind!r} is not known.", hint="density, cdf or intervals")
+    raise FormatError(f"the picture {kind!r} is not known.", hint="density, cdf, intervals, n or traces")
 
 
-def posterior_densities(found: Posterior, *, level: float = 0.95, naive: bool = False) -> "Figure":
+def posterior_densities(found: CountPosterior, *, level: float = 0.95, naive: bool = False) -> "Figure":
     """Posterior density of each functional, its interval below, and the released figure as a line."""
     names = found.names[:MOST_PANELS]
     columns = min(PANELS_IN_A_ROW, len(names))
@@ -60,7 +62,7 @@ def posterior_densities(found: Posterior, *, level: float = 0.95, naive: bool = 
     return figure
 
 
-def cdf_band(found: Posterior, *, level: float = 0.95, column: str | None = None, naive: bool = False) -> "Figure":
+def cdf_band(found: CountPosterior, *, level: float = 0.95, column: str | None = None, naive: bool = False) -> "Figure":
     """Posterior mean of a distribution function with pointwise equal-tailed intervals, and that of the released table.
 
     `naive` adds the band that taking the release for the data would give.
@@ -87,7 +89,7 @@ def cdf_band(found: Posterior, *, level: float = 0.95, column: str | None = None
     return figure
 
 
-def posterior_intervals(found: Posterior, *, level: float = 0.95, naive: bool = False) -> "Figure":
+def posterior_intervals(found: CountPosterior, *, level: float = 0.95, naive: bool = False) -> "Figure":
     """Each functional's interval beside the released figure and, on request, the naive interval; one scale for each."""
     summaries = [each for each in found.summary(level=level) if each.name in found.names][: 2 * MOST_PANELS]
     beside = found.naive().summary([each.name for each in summaries], level=level) if naive else ()
@@ -116,7 +118,7 @@ def _panels(title: str, rows: int, columns: int, *, height: float = 2.6) -> "tup
     return figure, axes
 
 
-def _title(found: Posterior) -> str:
+def _title(found: CountPosterior) -> str:
     words = {"population": "the population", "sample": "the confidential sample", "urn": "the urn's limit"}
     return f"Posterior of {words[found.of]}"
 
@@ -142,7 +144,7 @@ def _density(panel: Any, values: NDArray[Any], colour: str, label: str) -> None:
     panel.plot(places, gaussian_kde(values)(places), color=colour, linewidth=1.8, label=label)
 
 
-def _places(found: Posterior, column: str | None) -> tuple[str, NDArray[np.float64]]:
+def _places(found: CountPosterior, column: str | None) -> tuple[str, NDArray[np.float64]]:
     """The column, and at most POINTS of its numbers."""
     domain = found.observed[0].domain
     numeric = [] if domain is None else [name for name, each in domain.columns.items() if is_numeric(each)]
@@ -157,7 +159,7 @@ def _places(found: Posterior, column: str | None) -> tuple[str, NDArray[np.float
     return name, values[np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(int))]
 
 
-def _in_bins(found: Posterior, name: str) -> bool:
+def _in_bins(found: CountPosterior, name: str) -> bool:
     """Whether the column's numbers are spread out within bins."""
     domain = found.observed[0].domain
     return domain is not None and domain.columns[name].kind == "bins" and found.job.within == "uniform"
