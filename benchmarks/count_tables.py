@@ -10,8 +10,10 @@ import time
 import numpy as np
 
 from privurn.domain import Grid, JointDomain
+from privurn.inference.counts.latent_counts import LatentCounts
+from privurn.inference.counts.released import observe
 from privurn.inference.draws import effective_draws
-from privurn.inference.sums.table_inference import TableSampler
+from privurn.inference.size import SizePrior
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
@@ -19,7 +21,7 @@ from privurn.mechanisms.sums.table_statistic import TableStatistic
 CELLS, SWEEPS = 20, 2_000
 
 
-def sampler(n: int, *, epsilon: float, epsilon_n: float | None) -> TableSampler:
+def engine(n: int, *, epsilon: float, epsilon_n: float | None) -> LatentCounts:
     rng = np.random.default_rng(1)
     budget = Budget(epsilon=epsilon, epsilon_n=epsilon_n, noise="discrete-laplace", neighbouring="add-remove")
     mechanism = TableStatistic.calibrated(domain=JointDomain({"v": Grid(0, CELLS - 1, 1)}), budget=budget)
@@ -29,20 +31,21 @@ def sampler(n: int, *, epsilon: float, epsilon_n: float | None) -> TableSampler:
     if mechanism.size_noise is not None:
         noisy_n = float(n + mechanism.size_noise.simulate_units(1, rng=rng)[0])
     public = NoisyStatistics(mechanism=mechanism, values=noisy, noisy_n=noisy_n)
-    return TableSampler(statistics=public, prior=np.ones(CELLS))
+    [observed] = observe(public)
+    return LatentCounts(cells=CELLS, n=None, prior=np.ones(CELLS), terms=observed.terms, size_prior=SizePrior())
 
 
-def measured(chain: TableSampler) -> tuple[float, float]:
+def measured(model: LatentCounts) -> tuple[float, float]:
     """Seconds for all sweeps (the best of three), and effective draws of n in them."""
     rng = np.random.default_rng(2)
-    state = chain.start(rng)
-    chain.advance(state, rng, sweeps=200, thin=1, warming=True)
+    state = model.start(rng)
+    model.sweep(state, rng, times=200)
     best, effective = np.inf, 0.0
     for _ in range(3):
         start = time.perf_counter()
-        kept, _ = chain.advance(state, rng, sweeps=SWEEPS, thin=1, warming=False)
+        counts, _ = model.draw(state, rng, draws=SWEEPS)
         best = min(best, time.perf_counter() - start)
-        effective = effective_draws(kept["n"].astype(np.float64)[None])
+        effective = effective_draws(counts.sum(axis=1).astype(np.float64)[None])
     return best, effective
 
 
@@ -51,7 +54,7 @@ def main() -> None:
     for epsilon, epsilon_n in ((1.0, None), (1.0, 0.1), (0.01, None), (0.01, 1.0)):
         base = None
         for n in (10**3, 10**6, 10**9):
-            took, effective = measured(sampler(n, epsilon=epsilon, epsilon_n=epsilon_n))
+            took, effective = measured(engine(n, epsilon=epsilon, epsilon_n=epsilon_n))
             base = base or took
             known = "not published" if epsilon_n is None else f"epsilon_n {epsilon_n:g}"
             print(

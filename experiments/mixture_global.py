@@ -24,6 +24,7 @@ import argparse
 import json
 import math
 from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from privurn.inference.draws import effective_draws, potential_scale_reduction
 from privurn.inference.mixtures import BetaKernel, Keep
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
 from privurn.inference.mixtures.posterior import MixturePosterior
+from privurn.inference.run import Run
 from privurn.mechanisms.local import GlobalChannel, NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
 
@@ -135,13 +137,9 @@ def fitted(
     return fit_global_mixture(
         output,
         model=model,
-        sampler=sampler,  # type: ignore[arg-type]
-        chains=2,
-        warm_up=effort.warm_up,
-        draws=effort.draws,
-        thin=effort.thin,
-        seed=seed,
+        sampler=cast("Any", sampler),
         keep=Keep(atoms=0, density_grid=tuple(GRID.tolist())),
+        run=Run(chains=2, warm_up=effort.warm_up, draws=effort.draws, thin=effort.thin, seed=seed),
     )
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privurn.inference.draws import effective_draws
 from privurn.inference.mixtures import Keep, MixtureModel, MixturePosterior, fit_mixture, posterior
 from privurn.inference.mixtures.results import default_grid, hellinger
+from privurn.inference.run import Run
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -51,13 +52,11 @@ def run(
     found: MixturePosterior = fit_mixture(
         released,
         model=model,
-        sampler=sampler,  # type: ignore[arg-type]
-        chains=1,
-        warm_up=effort.iterations // 2,
-        draws=effort.iterations // 2 // effort.thin,
-        thin=effort.thin,
-        seed=seed,
+        sampler=cast("Any", sampler),
         keep=Keep(allocations=labels),
+        run=Run(
+            chains=1, warm_up=effort.iterations // 2, draws=effort.iterations // 2 // effort.thin, thin=effort.thin, seed=seed
+        ),
         **options,
     )
     return {

@@ -18,6 +18,7 @@ from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts, term_for
 from privurn.inference.counts.plans import Reduction, reduce
 from privurn.inference.counts.sampling import CountSampler
+from privurn.inference.size import SizePrior
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
@@ -118,7 +119,7 @@ def latent_draws(
         n=mechanism.n,
         prior=prior,
         terms=(term_for(mechanism, counts=released),),
-        largest_n=largest_n,
+        size_prior=SizePrior(upper=largest_n),
     )
     sampler = CountSampler(engine=engine, reduction=reduction, shared=shared)
     chains = []

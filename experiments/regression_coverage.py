@@ -1,4 +1,4 @@
-"""Coverage of the 95% intervals of `privurn infer regression` with its default prior, which follows the public bounds.
+"""Coverage of the 95% intervals of `privurn infer` of a regression with its default prior, which follows the public bounds.
 
     python -m experiments.regression_coverage [--replicates 200] [--truths wages ...] [--kept results.jsonl] [--seed S] [--json]
 
@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.unknown_n_runs import keep, run
-from privurn.inference.sums.fit import NotMixed, fit_regression
+from privurn.inference.infer import infer
+from privurn.inference.run import NotMixed, Run
+from privurn.inference.sums.fit import SumPosterior
 from privurn.inference.sums.report import plug_in
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
@@ -94,11 +96,12 @@ class Coverage:
         statistics = released(truth, np.random.default_rng([self.seed, list(TRUTHS).index(name), replicate]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotMixed)  # counted instead
-            found = fit_regression(statistics, chains=2, seed=replicate, threads=1)
+            found = infer(statistics, run=Run(chains=2, seed=replicate, threads=1))
+        assert isinstance(found, SumPosterior)
         naive = {row.name: row for row in plug_in(statistics, level=LEVEL)}
         wanted = {f"beta[{each}]": b for each, b in zip(found.model.coords["coefficient"], truth.beta, strict=True)}
         wanted |= {"tau": truth.deviation**-2.0, "n": float(truth.records)}
-        result: dict[str, Any] = {"mixed": found.mixed, "length": found.length, "rows": {}}
+        result: dict[str, Any] = {"mixed": found.mixed, "length": found.draws.n_draws, "rows": {}}
         for row in found.draws.summary(["beta", "tau", "n"], level=LEVEL):
             value, other = wanted[row.name], naive.get(row.name)
             if other is not None and not other.upper > other.lower:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.inference.run import Run
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.fit import NotMixed, fit
 from privurn.inference.sums.mcem import maximise
@@ -101,19 +102,15 @@ class Replicates:
             found = fit(
                 model,
                 observed=observed,
-                chains=self.chains,
-                warm_up=self.warm_up,
-                draws=self.draws,
-                seed=replicate,
-                threads=1,
+                run=Run(chains=self.chains, warm_up=self.warm_up, draws=self.draws, seed=replicate, threads=1),
             )
         rows = found.draws.summary(names)
         return {
             "mean": {row.name: row.mean for row in rows},
             "variance": {row.name: row.deviation**2 for row in rows},
             "n": np.quantile(found.draws["n"], [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0]).tolist(),
-            "length": found.length,
-            "problems": list(found.problems),
+            "length": found.draws.n_draws,
+            "problems": list(found.problems()),
         }
 
     def maximum(self, epsilon: float, epsilon_n: float | str, replicate: int) -> dict[str, Any]:

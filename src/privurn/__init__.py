@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from privurn.domain import JointDomain as JointDomain
     from privurn.domain import OpenLabels as OpenLabels
     from privurn.domain import domain_from_file as domain_from_file
-    from privurn.inference.counts import Posterior as Posterior
-    from privurn.inference.counts import posterior as posterior
+    from privurn.inference.counts.model import CountModel as CountModel
+    from privurn.inference.infer import infer as infer
     from privurn.inference.mixtures import MixtureModel as MixtureModel
-    from privurn.inference.mixtures import fit_mixture as fit_mixture
-    from privurn.inference.sums.fit import fit_dirichlet as fit_dirichlet
-    from privurn.inference.sums.fit import fit_logistic as fit_logistic
-    from privurn.inference.sums.fit import fit_mean as fit_mean
-    from privurn.inference.sums.fit import fit_regression as fit_regression
-    from privurn.inference.sums.table_inference import infer_table as infer_table
+    from privurn.inference.mixtures.reading import Mixture as Mixture
+    from privurn.inference.posterior import Posterior as Posterior
+    from privurn.inference.run import Run as Run
+    from privurn.inference.size import SizePrior as SizePrior
+    from privurn.inference.sums.fit import SumModel as SumModel
+    from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
+    from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
@@ -101,16 +102,17 @@ _HOME = {
     "DirichletProcessProfile": "privacy.laws.urn",
     "PitmanYorProfile": "privacy.laws.urn",
     "MixtureModel": "inference.mixtures",
-    "fit_mixture": "inference.mixtures",
+    "CountModel": "inference.counts.model",
+    "infer": "inference.infer",
+    "Mixture": "inference.mixtures.reading",
+    "Posterior": "inference.posterior",
+    "Run": "inference.run",
+    "SizePrior": "inference.size",
+    "SumModel": "inference.sums.fit",
+    "LogisticPrior": "inference.sums.logistic_model",
+    "RegressionPrior": "inference.sums.regression_model",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
-    "infer_table": "inference.sums.table_inference",
-    "fit_logistic": "inference.sums.fit",
-    "fit_regression": "inference.sums.fit",
-    "fit_dirichlet": "inference.sums.fit",
-    "fit_mean": "inference.sums.fit",
-    "posterior": "inference.counts",
-    "Posterior": "inference.counts",
     "privatise": "releases.privatise",
     "Release": "certificates.release",
     "compare": "reports.comparison.comparison",

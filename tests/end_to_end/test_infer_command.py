@@ -1,4 +1,4 @@
-"""`privurn infer release` as a person runs it: table, JSON, files, pictures, warnings, errors, interruption."""
+"""`privurn infer` on releases as a person runs it: table, JSON, files, pictures, warnings, errors, interruption."""
 
 import json
 import signal
@@ -13,19 +13,12 @@ from typer.testing import CliRunner
 
 import privurn
 from privurn.errors import PrivurnError
+from privurn.inference.draws import NotMixed
 from privurn.privacy.entropy import SeededEntropy
 
 COMMAND = """
-import sys, typer
-from privurn.cli.infer import app
-from privurn.errors import PrivurnError
-root = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-root.add_typer(app, name="infer")
-try:
-    root()
-except PrivurnError as error:
-    sys.stderr.write(f"error: {error}\\n")
-    sys.exit(error.exit_code)
+from privurn.cli.main import run
+run()
 """
 QUICK = ["--draws", "100", "--chains", "2", "--warm-up", "30", "--seed", "1"]
 
@@ -50,14 +43,14 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(folder):
     def call(*words):
-        command = [sys.executable, "-c", COMMAND, "infer", "release", *map(str, words)]
+        command = [sys.executable, "-c", COMMAND, "infer", *map(str, words)]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
 
     return call
 
 
 def test_table_files_and_picture(run, folder):
-    asked = ["--functional", "mean", "--functional", "q0.5", "--functional", "P(x>40000)"]
+    asked = ["--ask", "mean", "--ask", "q0.5", "--ask", "P(x>40000)"]
     done = run("urn", *asked, "--naive", *QUICK, "--plot", "out.png", "-o", "draws.nc")
     assert done.returncode == 0, done.stderr
     for words in ("Posterior of the population", "dirichlet-multinomial", "95% interval", "naive", "R-hat", "P(x>40000)"):
@@ -69,26 +62,26 @@ def test_table_files_and_picture(run, folder):
 
 def test_the_naive_distribution_function_is_drawn_too(run, folder):
     for naive in ([], ["--naive"]):
-        assert run("urn", "-f", "mean", *QUICK, "--plot", "band.svg", "--kind", "cdf", *naive).returncode == 0
+        assert run("urn", "-a", "mean", *QUICK, "--plot", "cdf=band.svg", *naive).returncode == 0
         assert ("naive mean" in (folder / "band.svg").read_text()) == bool(naive)
 
 
 def test_several_releases_as_json(run):
-    done = run("urn", "noisy", "-f", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
+    done = run("urn", "noisy", "-a", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    (mean,) = told["functionals"]
+    (mean,) = told["variables"]
     assert mean["level"] == 0.9
     assert mean["lower"] < mean["mean"] < mean["upper"]
     assert mean["naive"]["name"] == "mean"
     assert told["how"]["of"] == "sample"
     assert told["how"]["mechanisms"] == "dirichlet-multinomial, perturbed-histogram"
-    again = run("urn", "noisy", "-f", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
+    again = run("urn", "noisy", "-a", "mean", "--sample", "--level", "0.9", "--naive", "--json", *QUICK)
     assert again.stdout == done.stdout
 
 
 def test_the_mechanisms_prior_and_open_labels(run):
-    done = run("urn", "--prior", "mechanism", "--draws", "1e4", "--chains", "1", "--plot", "cdf.svg", "--kind", "cdf")
+    done = run("urn", "--prior", "mechanism", "--draws", "1e4", "--chains", "1", "--plot", "cdf=cdf.svg")
     assert done.returncode == 0, done.stderr
     assert "10,000" in done.stdout
     assert "R-hat" not in done.stdout
@@ -107,53 +100,60 @@ def test_draws_without_records_are_said(run, folder):
         "entropy": SeededEntropy(1),
     }
     made = privurn.release(np.array([1.0, 0.0]), domain=privurn.Grid(0, 1, 1), **secret).save(folder / "few")
-    words = ["few", "-f", "mean", "--sample", "--largest-n", "2", *QUICK]
+    words = ["few", "-a", "mean", "--sample", "--prior-n", "0:2", *QUICK]
     done = run(*words, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    options = {"n_draws": 100, "chains": 2, "warm_up": 30, "seed": 1, "largest_n": 2}
-    found = privurn.posterior(made, functionals="mean", of="sample", **options)
+    model, how = privurn.CountModel(size=privurn.SizePrior(upper=2)), privurn.Run(draws=100, chains=2, warm_up=30, seed=1)
+    with pytest.warns(NotMixed):
+        found = privurn.infer(made, model, ask="mean", of="sample", run=how)
     empty = int((found.draws["n"] == 0).sum())
     assert 0 < empty < 200
     assert told["undefined"] == {"mean": empty}
-    assert told["functionals"][0]["mean"] == found.summary()[0].mean
+    assert told["variables"][0]["mean"] == found.summary()[0].mean
     assert f"note: mean is undefined in {empty} of 200 draws, which hold no record of it; they are left out." in done.stderr
-    assert "undefined" not in json.loads(run("urn", "-f", "mean", "--sample", "--json", *QUICK).stdout)
+    assert "undefined" not in json.loads(run("urn", "-a", "mean", "--sample", "--json", *QUICK).stdout)
 
 
 def test_chains_that_have_not_mixed_are_warned_about(run):
-    done = run("urn", "-f", "mean", "--draws", "10", "--chains", "2", "--warm-up", "0", "--json")
+    done = run("urn", "-a", "mean", "--draws", "10", "--chains", "2", "--warm-up", "0", "--json")
     assert done.returncode == 0
-    assert "warning: mean has not mixed" in done.stderr
+    assert "WARNING: the chains have NOT mixed" in done.stderr
+    assert "  mean has not mixed" in done.stderr
     assert json.loads(done.stdout)["problems"]
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["nowhere"], 1, "no readable certificate"),
-        (["urn", "-f", "meen"], 2, "not understood"),
-        (["urn", "-f", "P(town=x)"], 2, "no column"),
-        (["labels", "-f", "P(nocolumn=x)"], 2, "no column 'nocolumn'"),
+        (["nowhere"], 2, "there is no 'nowhere'"),
+        (["urn", "-a", "meen"], 2, "not understood"),
+        (["urn", "-a", "P(town=x)"], 2, "no column"),
+        (["labels", "-a", "P(nocolumn=x)"], 2, "no column 'nocolumn'"),
         (["urn", "--prior", "strong"], 2, "--prior flat"),
         (["urn", "--prior", "-1"], 2, "--prior flat"),
         (["noisy", "--prior", "mechanism"], 2, "not an urn"),
         (["urn", "--level", "95"], 2, "between 0 and 1"),
         (["urn", "--within", "edges"], 2, "within"),
-        (["urn", "--kind", "pie"], 2, "--kind"),
+        (["urn", "--plot", "pie=p.png"], 2, "density, cdf, intervals, n, traces"),
         (["urn", "-o", "draws.csv"], 2, ".nc"),
         (["urn", "--plot", "picture.bmp"], 2, ".png"),
         (["urn", "--plot", "nowhere/picture.png"], 2, "no folder"),
         (["urn", "labels"], 2, "one at a time"),
         (["urn", "--draws", "few"], 2, "whole number"),
+        (["urn", "--prior-n", "0:10"], 2, "public"),
+        (["urn", "--kernel", "beta"], 2, "--kernel is not for counts of cells"),
+        (["urn", "--mle"], 2, "--mle is not for counts of cells"),
+        (["urn", "--model", "regression"], 2, "--model counts"),
+        (["labels", "--model", "mixture"], 1, "no channel to infer from"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,
 )
 def test_errors(folder, monkeypatch, words, code, message):
-    from privurn.cli.infer import app
+    from privurn.cli.main import app
 
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(app, ["release", *words])
+    done = CliRunner().invoke(app, ["infer", *words])
     assert isinstance(done.exception, PrivurnError), done.output
     assert done.exception.exit_code == code
     assert message in str(done.exception)
@@ -162,13 +162,13 @@ def test_errors(folder, monkeypatch, words, code, message):
 def test_the_help_has_examples(run):
     done = run("--help")
     assert done.returncode == 0
-    assert "privurn infer release out" in done.stdout
+    assert "privurn infer out" in done.stdout
 
 
 def test_an_interrupted_run_leaves_nothing(folder):
     before = sorted(folder.iterdir())
     words = ["urn", "--draws", "1000000", "--seed", "1", "-o", "late.nc", "--plot", "late.png"]
-    command = [sys.executable, "-c", COMMAND, "infer", "release", *words]
+    command = [sys.executable, "-c", COMMAND, "infer", *words]
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
     )

@@ -1,4 +1,4 @@
-"""`privurn statistics --model logistic` and `privurn infer logistic` as a person runs them, from a table to conclusions.
+"""`privurn statistics --model logistic` and `privurn infer` as a person runs them, from a table to conclusions.
 
 Statistics are made with seeded noise, so that numbers are the same in every run. The noise that people get is OpenDP's, which
 has no seed: nothing is said about its numbers.
@@ -16,7 +16,8 @@ from privurn.certificates.statistics import read_statistics
 from privurn.certificates.verify import verify
 from privurn.cli.main import app
 from privurn.errors import PrivurnError
-from privurn.inference.sums.fit import NotMixed, fit_logistic
+from privurn.inference.infer import infer
+from privurn.inference.run import NotMixed, Run
 from privurn.inference.sums.report import plug_in
 
 MODEL = ["--model", "logistic", "--y", "ill", "--x", "age", "--x", "dose"]
@@ -61,7 +62,7 @@ def test_from_a_table_to_a_file_that_verifies(folder):
 
 def test_everything_is_shown_and_written(folder):
     files = ["--plot", "intervals=i.png", "--plot", "n=n.png", "-o", "draws.nc", "--synthetic", "new.csv"]
-    done = call(folder, "infer", "logistic", "stats.json", *QUICK, "--plug-in", *files)
+    done = call(folder, "infer", "stats.json", *QUICK, "--naive", *files)
     assert done.exit_code == 0, done.output
     for words in ("beta[intercept]", "beta[age]", "beta[dose]", "mu[age]", "ignores noise", "R-hat", "reversible jump"):
         assert words in done.output.replace("\n", " ")
@@ -73,25 +74,25 @@ def test_everything_is_shown_and_written(folder):
 
 
 def test_json_says_what_python_finds(folder):
-    done = call(folder, "infer", "logistic", "stats.json", *QUICK, "--json", "--plug-in")
+    done = call(folder, "infer", "stats.json", *QUICK, "--json", "--naive")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     rows = {row["name"]: row for row in told["variables"]}
     statistics = read_statistics(folder / "stats.json").statistics
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
-        found = fit_logistic(statistics, chains=2, warm_up=300, draws=300, seed=1)
+        found = infer(statistics, run=Run(chains=2, warm_up=300, draws=300, seed=1))
     for each in found.draws.summary(["beta"]):
         assert rows[each.name]["mean"] == pytest.approx(each.mean, rel=1e-9)
     for each in plug_in(statistics):
-        assert rows[each.name]["plug_in"]["mean"] == pytest.approx(each.mean, rel=1e-9)
+        assert rows[each.name]["naive"]["mean"] == pytest.approx(each.mean, rel=1e-9)
     assert told["model"] == "logistic"
 
 
 @pytest.mark.parametrize("name", ["stats", "public"])
 def test_the_truth_is_found(folder, name):
     """Seeded noise: slopes have the signs they were simulated with, and the truth is not far out."""
-    done = call(folder, "infer", "logistic", f"{name}.json", "--seed", 2, "--level", 0.999, "--json")
+    done = call(folder, "infer", f"{name}.json", "--seed", 2, "--level", 0.999, "--json")
     told = json.loads(done.stdout)
     rows = {row["name"]: row for row in told["variables"]}
     assert told["mixed"], told["problems"]
@@ -103,7 +104,7 @@ def test_the_truth_is_found(folder, name):
 
 def test_priors_by_name(folder):
     words = ["--prior", "unit", "--prior", "coefficient_variance=0.01", "--prior", "covariate-mean=50", "--prior-n", "700:900"]
-    done = call(folder, "infer", "logistic", "stats.json", *QUICK, *words, "--json")
+    done = call(folder, "infer", "stats.json", *QUICK, *words, "--json")
     assert done.exit_code == 0, done.output
     rows = {row["name"]: row for row in json.loads(done.stdout)["variables"]}
     assert abs(rows["beta[dose]"]["mean"]) < 0.5  # held near 0 by the prior
@@ -113,10 +114,10 @@ def test_priors_by_name(folder):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["infer", "logistic", "stats.json", "--prior", "precision_rate=1"], "coefficient_variance"),
-        (["infer", "logistic", "stats.json", "--prior", "coefficient_variance=-1"], "coefficient"),
-        (["infer", "logistic", "public.json", "--prior-n", "1:9"], "is public"),
-        (["infer", "regression", "stats.json"], "privurn infer logistic"),
+        (["infer", "stats.json", "--prior", "precision_rate=1"], "coefficient_variance"),
+        (["infer", "stats.json", "--prior", "coefficient_variance=-1"], "coefficient"),
+        (["infer", "public.json", "--prior-n", "1:9"], "is public"),
+        (["infer", "stats.json", "--model", "regression"], "--model logistic"),
         (["statistics", "people.csv", *MODEL[:4], *BOUNDS, *SPENT, "-o", "x.json"], "covariates"),
         (["statistics", "people.csv", *MODEL, *SPENT, "-o", "x.json"], "--bounds"),
         (
@@ -136,5 +137,5 @@ def test_what_cannot_be_done(folder, words, told):
 
 
 def test_help_has_examples(folder):
-    assert "privurn infer logistic stats.json" in call(folder, "infer", "logistic", "--help").output
+    assert "logistic: coefficient_variance" in " ".join(call(folder, "infer", "--help").output.split())
     assert "--model logistic" in call(folder, "statistics", "--help").output

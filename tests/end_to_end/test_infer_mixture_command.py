@@ -1,4 +1,4 @@
-"""`privurn infer mixture` as a person meets it."""
+"""`privurn infer` on privatised records as a person meets it."""
 
 import json
 
@@ -28,8 +28,8 @@ def privatised(tmp_path, monkeypatch, *, epsilon):
 
 def test_table_and_files(command, noisy):
     pictures = ["--plot", "density.png", "--plot", "together=together.svg", "--plot", "clusters=k.png"]
-    files = ["-o", "draws.nc", "--synthetic", "1e2", "synthetic.csv"]
-    done = command("infer", "mixture", "noisy", *SHORT, "--clusters", "--deconvolution", *pictures, *files)
+    files = ["-o", "draws.nc", "--synthetic", "synthetic.csv", "--records", "1e2"]
+    done = command("infer", "noisy", *SHORT, "--clusters", "--deconvolution", *pictures, *files)
     assert done.returncode == 0, done.stderr
     for word in ("n_clusters", "mean", "q0.5", "effective draws", "R-hat", "accepted", "Hellinger", "Point clustering"):
         assert word in done.stdout
@@ -40,7 +40,7 @@ def test_table_and_files(command, noisy):
 
 
 def test_json_says_everything(command, noisy):
-    done = command("infer", "mixture", "noisy/data.csv", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json")
+    done = command("infer", "noisy/data.csv", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["channel"]["scale"] == 2.0
@@ -53,14 +53,14 @@ def test_json_says_everything(command, noisy):
     assert np.all(np.array(density["lower"]) <= np.array(density["upper"]))
     width = density["grid"][1] - density["grid"][0]
     assert 0.8 < width * sum(density["mean"]) <= 1.0 + 1e-6
-    again = json.loads(command("infer", "mixture", "noisy", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json").stdout)
+    again = json.loads(command("infer", "noisy", *SHORT, "--strength", "gamma:2:2", "--clusters", "--json").stdout)
     assert again == answer
 
 
 def test_the_file_of_draws_holds_what_is_printed(command, noisy):
     import xarray
 
-    done = command("infer", "mixture", "noisy", *SHORT, "--level", 0.9, "-o", "draws.nc", "--json")
+    done = command("infer", "noisy", *SHORT, "--level", 0.9, "-o", "draws.nc", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     with xarray.open_datatree(noisy / "draws.nc", engine="h5netcdf") as tree:
@@ -74,7 +74,7 @@ def test_the_file_of_draws_holds_what_is_printed(command, noisy):
         assert (printed["lower"], printed["upper"]) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])), rel=1e-12)
     assert stored.attrs["mass_not_kept"] == answer["mass_not_kept"]
     assert 0.0 < answer["mass_not_kept"] <= 1e-4
-    table = command("infer", "mixture", "noisy", *SHORT).stdout
+    table = command("infer", "noisy", *SHORT).stdout
     assert "mean[within bounds]" in table
     assert "of the population between -10 and 10" in table
     assert "was not drawn atom by atom" in table
@@ -82,7 +82,7 @@ def test_the_file_of_draws_holds_what_is_printed(command, noisy):
 
 def test_a_release_that_says_nothing_is_called_so(command, tmp_path, monkeypatch):
     privatised(tmp_path, monkeypatch, epsilon=1e-3)
-    done = command("infer", "mixture", "noisy", *SHORT[2:], "--draws", 200, "--json")
+    done = command("infer", "noisy", *SHORT[2:], "--draws", 200, "--json")
     assert done.returncode == 0
     answer = json.loads(done.stdout)
     assert not answer["informativeness"]["informative"]
@@ -106,7 +106,7 @@ def interrupted(monkeypatch, after):
 
 @pytest.mark.parametrize("after", [3, 75], ids=["warming up", "drawing"])
 def test_interrupted_runs_leave_the_checkpoint_alone_and_go_on(command, noisy, monkeypatch, after):
-    words = ["infer", "mixture", "noisy", *SHORT, "--json"]
+    words = ["infer", "noisy", *SHORT, "--json"]
     whole = json.loads(command(*words).stdout)
     with monkeypatch.context() as patch:
         calls = interrupted(patch, after)
@@ -145,15 +145,15 @@ def test_interrupted_runs_leave_the_checkpoint_alone_and_go_on(command, noisy, m
         (["--plot", "none/density.png"], 2, "no folder"),
         (["--checkpoint", "none/run.npz"], 2, "no folder"),
         (["-o", "draws.csv"], 2, ".nc"),
-        (["--synthetic", 5, "synthetic.txt"], 2, "CSV or Parquet"),
-        (["--synthetic", 0, "synthetic.csv"], 2, "at least one"),
-        (["--synthetic", 5, "taken.csv"], 2, "exists"),
+        (["--synthetic", "synthetic.txt", "--records", 5], 2, "CSV or Parquet"),
+        (["--synthetic", "synthetic.csv", "--records", 0], 2, "at least one"),
+        (["--synthetic", "taken.csv", "--records", 5], 2, "exists"),
     ],
     ids=lambda each: " ".join(map(str, each)) if isinstance(each, list) else "",
 )
 def test_bad_words_are_refused_and_nothing_is_written(command, noisy, words, code, said):
     (noisy / "taken.csv").write_text("mine\n")
-    done = command("infer", "mixture", "noisy", "-o", "first.nc", *words)
+    done = command("infer", "noisy", "-o", "first.nc", *words)
     assert done.returncode == code
     assert said in done.stderr
     assert sorted(each.name for each in noisy.iterdir()) == ["noisy", "taken.csv"]
@@ -163,10 +163,10 @@ def test_bad_words_are_refused_and_nothing_is_written(command, noisy, words, cod
 def test_a_wrong_certificate_is_refused(command, noisy):
     data = noisy / "noisy" / "data.csv"
     data.write_text(data.read_text().replace("1", "2", 1))
-    done = command("infer", "mixture", "noisy", *SHORT, "-o", "draws.nc")
+    done = command("infer", "noisy", *SHORT, "-o", "draws.nc")
     assert done.returncode == 1
     assert "does not verify" in done.stderr
-    missing = command("infer", "mixture", "nowhere")
+    missing = command("infer", "nowhere")
     assert missing.returncode == 2
     assert not (noisy / "draws.nc").exists()
 
@@ -179,7 +179,7 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
     privurn.privatise(towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"]), epsilon=3).save(
         "noisy"
     )
-    done = command("infer", "mixture", "noisy", *SHORT, "--synthetic", 30, "synthetic.csv", "-o", "draws.nc")
+    done = command("infer", "noisy", *SHORT, "--synthetic", "synthetic.csv", "--records", 30, "-o", "draws.nc")
     assert done.returncode == 0, done.stderr
     for name in ("share[north]", "share[south]", "share[other]"):
         assert name in done.stdout
@@ -192,10 +192,10 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
     written = (tmp_path / "synthetic.csv").read_text().replace('"', "").split()
     assert len(written) == 31
     assert set(written[1:]) <= {"north", "south", "other"}
-    refused = command("infer", "mixture", "noisy", "--plot", "density.png")
+    refused = command("infer", "noisy", "--plot", "density.png")
     assert refused.returncode == 2
     assert "no density" in refused.stderr
-    refused = command("infer", "mixture", "noisy", "--deconvolution")
+    refused = command("infer", "noisy", "--deconvolution")
     assert "Laplace or the Gaussian" in refused.stderr
 
 
@@ -207,7 +207,7 @@ def test_marginal_samplers_by_name(command, tmp_path, monkeypatch, sampler):
     monkeypatch.chdir(tmp_path)
     y = np.random.default_rng(3).normal(size=40)
     privurn.privatise(y, privurn.Gaussian(), domain=privurn.Bounds(-10, 10), epsilon=5, delta=1e-6).save("noisy")
-    done = command("infer", "mixture", "noisy", *SHORT[:-1], sampler, "--kernel", "total-gaussian", "--json")
+    done = command("infer", "noisy", *SHORT[:-1], sampler, "--kernel", "total-gaussian", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["sampler"] == sampler
 
@@ -220,10 +220,10 @@ def test_noisy_counts_of_all_records(command, tmp_path, monkeypatch):
     y = np.random.default_rng(4).normal(size=300)
     bins = privurn.Bins(np.linspace(-5, 5, 21).tolist(), outside="clamp")
     privurn.release(y, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=4).save("counts")
-    done = command("infer", "mixture", "counts", *SHORT, "--json")
+    done = command("infer", "counts", "--model", "mixture", *SHORT, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["records"] == 300
-    refused = command("infer", "mixture", "counts", "--clusters")
+    refused = command("infer", "counts", "--model", "mixture", "--clusters")
     assert refused.returncode == 2
     assert "who is with whom" in refused.stderr
 
@@ -240,8 +240,19 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     people = pd.DataFrame({"town": np.array(["u", "v"])[group], "sex": np.array(["f", "m"])[group]})
     lists = {"town": privurn.Categories(["u", "v"]), "sex": privurn.Categories(["f", "m"])}
     privurn.privatise(people, privurn.RandomisedResponse(), domain=lists, epsilon=8).save("noisy")
-    files = ["--plot", "clusters=k.png", "--plot", "together=t.png", "-o", "draws.nc", "--synthetic", 200, "synthetic.csv"]
-    done = command("infer", "mixture", "noisy", *SHORT, "--clusters", *files)
+    files = [
+        "--plot",
+        "clusters=k.png",
+        "--plot",
+        "together=t.png",
+        "-o",
+        "draws.nc",
+        "--synthetic",
+        "synthetic.csv",
+        "--records",
+        200,
+    ]
+    done = command("infer", "noisy", *SHORT, "--clusters", *files)
     assert done.returncode == 0, done.stderr
     for word in ("share[town=u]", "share[sex=m]", "share[sex=other]", "behind the randomised-responses channel"):
         assert word in done.stdout
@@ -252,12 +263,12 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     assert len(rows) == 200
     assert set(rows[0]) == {"town", "sex"}
     assert sum((row["town"], row["sex"]) in (("u", "f"), ("v", "m")) for row in rows) > 120
-    answer = json.loads(command("infer", "mixture", "noisy", *SHORT, "--kernel", "categorical", "--json").stdout)
+    answer = json.loads(command("infer", "noisy", *SHORT, "--kernel", "categorical", "--json").stdout)
     assert [column["categories"] for column in answer["channel"]["columns"]] == [3, 3]
-    assert command("infer", "mixture", "noisy", *SHORT, "--kernel", "gaussian").returncode == 2
+    assert command("infer", "noisy", *SHORT, "--kernel", "gaussian").returncode == 2
     wide = pd.DataFrame({name: list("ab") * 5 for name in "abcdefghi"})
     many = {name: privurn.Categories(["a", "b"]) for name in wide}
     privurn.privatise(wide, privurn.RandomisedResponse(), domain=many, epsilon=8).save("wide")
-    refused = command("infer", "mixture", "wide", *SHORT)
+    refused = command("infer", "wide", *SHORT)
     assert refused.returncode == 2
     assert "joint categories" in refused.stderr

@@ -1,4 +1,4 @@
-"""`privurn infer regression|dirichlet|table|mean` as a person runs it: tables, JSON, files, pictures, warnings, errors."""
+"""`privurn infer` on files of noisy statistics as a person runs it: tables, JSON, files, pictures, warnings, errors."""
 
 import csv
 import json
@@ -11,13 +11,14 @@ import warnings
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from privurn.certificates.statistics import read_statistics
-from privurn.cli.infer_statistics import register
+from privurn.cli.main import app
 from privurn.errors import PrivurnError
 from privurn.inference.draws import Summary
+from privurn.inference.infer import infer
+from privurn.inference.run import NotMixed, Run
 from privurn.inference.sums import (
     BernoulliStatistic,
     Budget,
@@ -27,24 +28,15 @@ from privurn.inference.sums import (
     RegressionStatistic,
     TableStatistic,
 )
-from privurn.inference.sums.fit import NotMixed, fit_regression
 from privurn.inference.sums.report import write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
 
-APP = typer.Typer()
-register(APP)
 QUICK = ["--draws", "300", "--chains", "2", "--warm-up", "300", "--seed", "1"]
 SECRET = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
 WHOLE = Budget(epsilon=1, epsilon_n=0.1, noise="discrete-laplace", neighbouring="add-remove")
 PUBLIC = Budget(epsilon=1, neighbouring="replace-one")
-COMMAND = """
-import typer
-from privurn.cli.infer_statistics import register
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-register(app)
-app()
-"""
+COMMAND = "from privurn.cli.main import run; run()"
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +89,7 @@ def folder(tmp_path_factory):
 def run(folder, monkeypatch):
     def call(*words):
         monkeypatch.chdir(folder)
-        return CliRunner().invoke(APP, [str(word) for word in words])
+        return CliRunner().invoke(app, ["infer", *map(str, words)])
 
     return call
 
@@ -109,15 +101,15 @@ def by_name(told):
 def fitted(folder):
     """What Python finds in regression.json with the options of QUICK."""
     statistics = read_statistics(folder / "regression.json").statistics
-    options = {"chains": 2, "warm_up": 300, "draws": 300, "seed": 1}
+    options = Run(chains=2, warm_up=300, draws=300, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
-        return fit_regression(statistics, **options)
+        return infer(statistics, run=options)
 
 
 def test_regression_shows_everything_and_writes_every_file(run, folder):
     files = ["--plot", "intervals=i.png", "--plot", "t.png", "--plot", "n=n.svg", "-o", "draws.nc", "--synthetic", "new.csv"]
-    done = run("regression", "regression.json", *QUICK, "--plug-in", "--bootstrap", *files)
+    done = run("regression.json", *QUICK, "--naive", "--bootstrap", *files)
     assert done.exit_code == 0, done.output
     shown = ["beta[intercept]", "beta[column_1]", "tau", "ignores noise", "bootstrap", "R-hat", "accepted: records", "jumps"]
     for words in shown:
@@ -140,7 +132,7 @@ def test_regression_shows_everything_and_writes_every_file(run, folder):
 
 
 def test_json_has_the_posterior_of_n_and_the_comparators(run, folder):
-    first = run("regression", "regression.json", *QUICK, "--plug-in", "--bootstrap", "--level", "0.9", "--json")
+    first = run("regression.json", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
     told = json.loads(first.stdout)
     assert {"beta[intercept]", "beta[column_0]", "tau", "mu[column_0]", "n"} <= by_name(told).keys()
     slope = by_name(told)["beta[column_0]"]
@@ -150,42 +142,42 @@ def test_json_has_the_posterior_of_n_and_the_comparators(run, folder):
     expected = {each.name: each.to_json() for each in fitted(folder).draws.summary(level=0.9)}
     for name, row in by_name(told).items():
         assert {key: row[key] for key in expected[name]} == expected[name]
-    naive, wide = slope["plug_in"], slope["bootstrap"]
+    naive, wide = slope["naive"], slope["bootstrap"]
     assert naive["upper"] - naive["lower"] < slope["upper"] - slope["lower"]  # it ignores noise of 9 on sums of about 100
     assert naive["upper"] - naive["lower"] < wide["upper"] - wide["lower"]
     assert told["n"]["public"] is None
     assert abs(by_name(told)["n"]["mean"] - told["n"]["noisy"]) < 100.0
-    again = run("regression", "regression.json", *QUICK, "--plug-in", "--bootstrap", "--level", "0.9", "--json")
+    again = run("regression.json", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
     assert again.stdout == first.stdout
 
 
 def test_a_public_n_is_no_variable(run):
-    told = json.loads(run("regression", "public.json", *QUICK, "--json").stdout)
+    told = json.loads(run("public.json", *QUICK, "--json").stdout)
     assert "n" not in by_name(told)
     assert told["n"] == {"public": 600, "noisy": None}
     assert set(told["acceptance"]) == {"records", "steps"}
-    refused = run("regression", "public.json", *QUICK, "--plot", "n=never.png")
+    refused = run("public.json", *QUICK, "--plot", "n=never.png")
     assert "public" in str(refused.exception)
-    assert "public" in str(run("regression", "public.json", "--prior-n", "1:10").exception)
+    assert "public" in str(run("public.json", "--prior-n", "1:10").exception)
 
 
 @pytest.mark.parametrize(
-    ("command", "model", "names"),
+    ("model", "names"),
     [
-        ("mean", "bernoulli", {"probability"}),
-        ("mean", "poisson", {"rate"}),
-        ("mean", "normal", {"mean", "tau"}),
-        ("dirichlet", "dirichlet", {f"alpha[column_{j}]" for j in range(3)}),
+        ("bernoulli", {"probability"}),
+        ("poisson", {"rate"}),
+        ("normal", {"mean", "tau"}),
+        ("dirichlet", {f"alpha[column_{j}]" for j in range(3)}),
     ],
 )
-def test_other_models(run, folder, command, model, names):
+def test_other_models(run, folder, model, names):
     target = folder / f"synthetic_{model}.csv"
-    done = run(command, f"{model}.json", *QUICK, "--plug-in", "--synthetic", target, "--json")
+    done = run(f"{model}.json", *QUICK, "--naive", "--synthetic", target, "--json")
     assert done.exit_code == 0, done.output
     rows = by_name(json.loads(done.stdout))
     assert rows.keys() == names | {"n"}
     for name in names:  # the plug-in is a rough estimate of the same number: within eight posterior deviations
-        assert abs(rows[name]["plug_in"]["mean"] - rows[name]["mean"]) < 8.0 * rows[name]["deviation"]
+        assert abs(rows[name]["naive"]["mean"] - rows[name]["mean"]) < 8.0 * rows[name]["deviation"]
     values = np.loadtxt(target, delimiter=",", skiprows=1, ndmin=2)
     if model == "dirichlet":
         assert np.allclose(values.sum(axis=1), 1.0)
@@ -196,49 +188,50 @@ def test_other_models(run, folder, command, model, names):
 
 def test_table(run, folder):
     files = ["--plot", "intervals=cells.png", "--plot", "n=cells_n.png", "--synthetic", "cells.csv"]
-    done = run("table", "table.json", "--plug-in", "--seed", "1", *files, "--json")
+    asked = ["--ask", "cells", "--ask", "log_odds_ratio", "--prior", "1"]
+    done = run("table.json", *asked, "--naive", "--seed", "1", *files, "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     rows = by_name(told)
-    assert {"p[column_0=0, column_1=0]", "n", "log_odds_ratio"} <= rows.keys()
+    assert {"P(column_0=0, column_1=0)", "n", "log_odds_ratio"} <= rows.keys()
     assert (told["length"], told["mixed"]) == ("chosen", True)
-    assert sum(row["mean"] for name, row in rows.items() if name.startswith("p[")) == pytest.approx(1.0)
+    assert sum(row["mean"] for name, row in rows.items() if name.startswith("P(")) == pytest.approx(1.0)
     with (folder / "cells.csv").open() as lines:
         records = list(csv.reader(lines))
     assert records[0] == ["column_0", "column_1"]
     assert abs(len(records) - 1 - rows["n"]["mean"]) < 50.0
-    shown = run("table", "table.json", *QUICK)
-    assert "p[column_0=0, column_1=0]" in shown.output
+    shown = run("table.json", "--ask", "cells", *QUICK)
+    assert "P(column_0=0, column_1=0)" in shown.output
 
 
 def test_maximum_likelihood_is_shown_with_its_error(run):
-    told = json.loads(run("mean", "bernoulli.json", *QUICK, "--mle", "--json").stdout)
+    told = json.loads(run("bernoulli.json", *QUICK, "--mle", "--json").stdout)
     found = told["maximum"]["variables"]["probability"]
     row = by_name(told)["probability"]
     assert abs(found["estimate"] - row["mean"]) < 4.0 * row["deviation"]
     assert 0.0 < found["error"] < row["deviation"]
-    assert "maximum likelihood" in run("mean", "bernoulli.json", *QUICK, "--mle").output
+    assert "maximum likelihood" in run("bernoulli.json", *QUICK, "--mle").output
 
 
 def test_a_prior_moves_the_posterior(run):
-    words = ["mean", "bernoulli.json", *QUICK, "--json"]
+    words = ["bernoulli.json", *QUICK, "--json"]
     weak = by_name(json.loads(run(*words).stdout))
     strong = by_name(json.loads(run(*words, "--prior", "ones=5000", "--prior", "zeros=5000").stdout))
     assert weak["probability"]["mean"] < 0.3
     assert strong["probability"]["mean"] > 0.45
     size = by_name(json.loads(run(*words, "--prior-n", "700:800").stdout))["n"]
     assert size["lower"] >= 700.0
-    regression = ["regression", "regression.json", *QUICK, "--json"]
+    regression = ["regression.json", *QUICK, "--json"]
     tight = by_name(json.loads(run(*regression, "--prior", "unit", "--prior", "coefficient-precision=1e6").stdout))
     assert abs(tight["beta[column_0]"]["mean"]) < 0.05
 
 
 def test_nothing_published_about_n_needs_a_prior(run):
-    refused = run("regression", "silent.json", *QUICK)
+    refused = run("silent.json", *QUICK)
     assert "nothing is known of the number of records" in str(refused.exception)
-    refused = run("regression", "silent.json", *QUICK, "--plug-in", "--prior-n", "500:700")
+    refused = run("silent.json", *QUICK, "--naive", "--prior-n", "500:700")
     assert "none was published" in str(refused.exception)
-    told = json.loads(run("regression", "silent.json", *QUICK, "--prior-n", "500:700", "--json").stdout)
+    told = json.loads(run("silent.json", *QUICK, "--prior-n", "500:700", "--json").stdout)
     assert 500.0 <= by_name(told)["n"]["lower"] <= by_name(told)["n"]["upper"] <= 700.0
 
 
@@ -250,15 +243,15 @@ def test_a_negative_noisy_n_is_legitimate(run, folder):
         if released.statistics.noisy_n < 0:
             break
     released.save(folder / "negative.json")
-    done = run("mean", "negative.json", *QUICK, "--json")
+    done = run("negative.json", *QUICK, "--json")
     assert done.exit_code == 0, done.output
     assert "not private" in done.stderr
     assert by_name(json.loads(done.stdout))["n"]["lower"] >= 1.0
-    assert "below 2" in str(run("mean", "negative.json", *QUICK, "--plug-in").exception)
+    assert "below 2" in str(run("negative.json", *QUICK, "--naive").exception)
 
 
 def test_chains_that_have_not_mixed_are_warned_about_loudly(run):
-    done = run("regression", "regression.json", "--draws", "30", "--chains", "2", "--warm-up", "0", "--seed", "1", "--json")
+    done = run("regression.json", "--draws", "30", "--chains", "2", "--warm-up", "0", "--seed", "1", "--json")
     assert done.exit_code == 0
     assert "WARNING: the chains have NOT mixed" in done.stderr
     told = json.loads(done.stdout)
@@ -267,13 +260,13 @@ def test_chains_that_have_not_mixed_are_warned_about_loudly(run):
 
 
 def test_an_edited_file_is_refused(run, folder):
-    done = run("regression", "private.json", *QUICK, "--json")
+    done = run("private.json", *QUICK, "--json")
     assert done.exit_code == 0, done.output
     assert "not private" not in done.stderr
     stated = json.loads((folder / "private.json").read_text())
     stated["statistics"]["values"][0] += 1.0
     (folder / "edited.json").write_text(json.dumps(stated))
-    done = run("regression", "edited.json")
+    done = run("edited.json")
     assert isinstance(done.exception, PrivurnError)
     assert done.exception.exit_code == 1
     assert "edited" in str(done.exception)
@@ -282,29 +275,32 @@ def test_an_edited_file_is_refused(run, folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["regression", "table.json"], "privurn infer table table.json"),
-        (["table", "regression.json"], "privurn infer regression regression.json"),
-        (["dirichlet", "normal.json"], "privurn infer mean normal.json"),
-        (["mean", "nowhere.json"], "no readable statistics"),
-        (["regression", "regression.json", "--draws", "few"], "whole number"),
-        (["regression", "regression.json", "--draws", "3"], "at least 10"),
-        (["regression", "regression.json", "--level", "95"], "between 0 and 1"),
-        (["regression", "regression.json", "--moves", "wild"], "--moves interwoven"),
-        (["regression", "regression.json", "--prior", "slope=1"], "coefficient_precision"),
-        (["regression", "regression.json", "--prior", "precision_shape=-1"], "positive"),
-        (["regression", "regression.json", "--prior-n", "many"], "--prior-n 500:2000"),
-        (["regression", "regression.json", "--prior-n", "20:10"], "lower <= upper"),
-        (["dirichlet", "dirichlet.json", "--prior", "shape=inf"], "not understood"),
-        (["dirichlet", "dirichlet.json", "--prior", "shape=0"], "positive"),
-        (["table", "table.json", "--prior", "3"], "--prior cell=1"),
-        (["table", "table.json", "--chains", "2"], "--draws 1000"),
-        (["mean", "poisson.json", "--prior", "ones=1"], "--prior shape=1"),
-        (["mean", "normal.json", "-o", "draws.csv"], ".nc"),
-        (["mean", "normal.json", "--plot", "pie=p.png"], "traces, n, intervals"),
-        (["mean", "normal.json", "--plot", "n=n.bmp"], ".png"),
-        (["mean", "normal.json", "--plot", "nowhere/n.png"], "no folder"),
-        (["mean", "normal.json", "--synthetic", "new.parquet"], ".csv"),
-        (["mean", "normal.json", "--synthetic", "normal.json"], ".csv"),
+        (["table.json", "--model", "regression"], "--model counts"),
+        (["regression.json", "--model", "table"], "--model regression"),
+        (["normal.json", "--model", "dirichlet"], "--model normal"),
+        (["regression.json", "table.json"], "one release at a time"),
+        (["regression.json", "--sample"], "--sample is not for noisy sums"),
+        (["regression.json", "--ask", "slope"], "There are: beta[intercept]"),
+        (["normal.json", "--bootstrap"], "for regression"),
+        (["nowhere.json"], "there is no 'nowhere.json'"),
+        (["regression.json", "--draws", "few"], "whole number"),
+        (["regression.json", "--draws", "3"], "at least 10"),
+        (["regression.json", "--level", "95"], "between 0 and 1"),
+        (["regression.json", "--moves", "wild"], "--moves interwoven"),
+        (["regression.json", "--prior", "slope=1"], "coefficient_precision"),
+        (["regression.json", "--prior", "precision_shape=-1"], "positive"),
+        (["regression.json", "--prior-n", "many"], "--prior-n 500:2000"),
+        (["regression.json", "--prior-n", "20:10"], "lower <= upper"),
+        (["dirichlet.json", "--prior", "shape=inf"], "not understood"),
+        (["dirichlet.json", "--prior", "shape=0"], "positive"),
+        (["table.json", "--prior", "cell=1"], "--prior 0.5"),
+        (["poisson.json", "--prior", "ones=1"], "--prior shape=1"),
+        (["normal.json", "-o", "draws.csv"], ".nc"),
+        (["normal.json", "--plot", "pie=p.png"], "traces, n, intervals"),
+        (["normal.json", "--plot", "n=n.bmp"], ".png"),
+        (["normal.json", "--plot", "nowhere/n.png"], "no folder"),
+        (["normal.json", "--synthetic", "new.parquet"], ".csv"),
+        (["normal.json", "--synthetic", "normal.json"], ".csv"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,
 )
@@ -318,13 +314,14 @@ def test_errors_say_what_to_type(run, folder, words, message):
 
 
 def test_help_has_examples(run):
-    for command in ("regression", "dirichlet", "table", "mean"):
-        assert f"privurn infer {command} stats.json" in " ".join(run(command, "--help").output.split())
+    told = " ".join(run("--help").output.split())
+    for words in ("privurn infer table.json --ask cells", "privurn infer regression.json --prior unit"):
+        assert words in told
 
 
 def test_an_interrupted_run_leaves_nothing(folder, tmp_path):
     files = ["-o", "late.nc", "--plot", "late.png", "--synthetic", "late.csv"]
-    words = ["mean", "normal.json", "--draws", "1000000", "--seed", "1", *files]
+    words = ["infer", "normal.json", "--draws", "1000000", "--seed", "1", *files]
     before = sorted(folder.iterdir())
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],

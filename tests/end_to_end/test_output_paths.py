@@ -120,8 +120,8 @@ def test_reports_and_inference_refuse_before_they_compute(command, home, make):
     output = make(home, "new.csv")
     for words in (
         ["report", "out", "-o", output],
-        ["infer", "mixture", "noisy", "--synthetic", 10, output],
-        ["infer", "mean", "sums.json", "--synthetic", output],
+        ["infer", "noisy", "--synthetic", output],
+        ["infer", "sums.json", "--synthetic", output],
     ):
         done = command(*words)
         assert done.returncode == 2, (words, done.stderr)
@@ -134,7 +134,7 @@ def test_draws_and_pictures_are_not_put_where_a_folder_is(command, home):
     for name, option in (("draws.nc", "-o"), ("p.png", "--plot"), ("x" * 253 + ".nc", "-o"), ("none/d.nc", "-o")):
         if len(name) < 20 and "/" not in name:
             (home / name).mkdir()
-        done = command("infer", "release", "out", option, name)
+        done = command("infer", "out", option, name)
         assert done.returncode == 2, (name, done.stderr)
         assert "internal error" not in done.stderr
 

@@ -4,7 +4,7 @@ from math import comb, lgamma, log
 
 import numpy as np
 
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyRecordsTerm, UrnTerm
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 
 STEPS = {"laplace": 1024, "discrete-laplace": 1, "discrete-gaussian": 1}
 
@@ -45,6 +45,9 @@ def term_log(term, counts):
         w = term.weight
         shares = [(1 - w) * c / n + w / k for c in counts]
         return sum(s * log(q) for s, q in zip(term.released, shares, strict=True) if s > 0)
+    if isinstance(term, NoisySizeTerm):
+        z = (term.noisy - n) / term.scale
+        return -0.5 * z * z if term.gaussian else -abs(z)
     steps = STEPS[term.noise]
     return sum(noise_log(term.noise, term.scale, d - steps * c) for d, c in zip(term.noisy, counts, strict=True))
 
@@ -71,9 +74,19 @@ def kept_log(term, noisy, kept):
     return value
 
 
+def size_log(model, n):
+    """Log prior of a secret n, up to a constant; minus infinity beyond its bounds."""
+    if model.n is not None:
+        return 0.0
+    prior = model.size_prior
+    if not prior.lower <= n <= prior.upper:
+        return -np.inf
+    return 0.0 if prior.mean is None else n * log(prior.mean) - lgamma(n + 1)
+
+
 def joint_log(model, counts, noisy=(), kept=()):
-    """Log of prior times likelihood at one state, latent numbers and all; n flat where it is secret."""
-    value = prior_log(counts, model.prior)
+    """Log of prior times likelihood at one state, latent numbers and all."""
+    value = prior_log(counts, model.prior) + size_log(model, sum(counts))
     hidden = [term for term in model.terms if isinstance(term, NoisyRecordsTerm)]
     for term in model.terms:
         if not isinstance(term, NoisyRecordsTerm):
@@ -98,13 +111,16 @@ class Enumerated:
     """The posterior of a model with at most one release whose noisy counts are latent, all states listed."""
 
     def __init__(self, model, reach=30.0):
-        sizes = [model.n] if model.n is not None else range(model.largest_n + 1)
+        sizes = [model.n] if model.n is not None else range(model.size_prior.lower, model.size_prior.upper + 1)
         self.model = model
         self.counts = [table for n in sizes for table in tables(model.cells, n)]
         hidden = [term for term in model.terms if isinstance(term, NoisyRecordsTerm)]
         self.hidden = hidden[0] if hidden else None
         visible = [term for term in model.terms if not isinstance(term, NoisyRecordsTerm)]
-        logs = [prior_log(c, model.prior) + sum(term_log(term, c) for term in visible) for c in self.counts]
+        logs = [
+            prior_log(c, model.prior) + size_log(model, sum(c)) + sum(term_log(term, c) for term in visible)
+            for c in self.counts
+        ]
         self.weights = np.exp(np.array(logs) - max(logs))
         if self.hidden is not None:
             self._enumerate_noisy(reach)

@@ -13,9 +13,9 @@ from scipy import optimize, stats
 
 from privurn._kernels.sums import balance
 from privurn._kernels.sums.chain import Tuning
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.observed import Observed
-from privurn.inference.sums.size import SizePrior
 
 FLOOR = 1e-4
 MODEL = DirichletModel(parts=("a", "b", "c"), floor=FLOOR, shape=3.0, rate=0.5, resolution=24)

@@ -9,6 +9,7 @@ slice sampler also draws gamma variables: chains that start at the posterior mus
 import json
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -29,7 +30,7 @@ from privurn.inference.mixtures.global_samplers import (
     OwnGlobalChannel,
     fit_global_mixture,
 )
-from privurn.inference.sampler import concatenated
+from privurn.inference.sampler import Run, concatenated
 from privurn.mechanisms.local import LaplaceChannel, NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
@@ -305,7 +306,7 @@ def test_a_run_may_be_cut_anywhere(make):
 
 def test_killed_runs_continue(tmp_path):
     model, _ = toy(MIXINGS["process"], 6)
-    given = {"model": model, "draws": 40, "warm_up": 20, "chains": 2, "seed": 4, "sampler": "slice"}
+    given, run = {"model": model, "sampler": "slice"}, Run(draws=40, warm_up=20, thin=1, chains=2, seed=4)
     file = tmp_path / "chains.npz"
 
     def interrupt(done, total, figures):
@@ -313,9 +314,10 @@ def test_killed_runs_continue(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit_global_mixture((1, 5, -2), **given, checkpoint=file, progress=interrupt)
+        fit_global_mixture((1, 5, -2), run=replace(run, checkpoint=file, progress=interrupt), **given)
     assert file.exists()
-    continued, whole = fit_global_mixture((1, 5, -2), **given, checkpoint=file), fit_global_mixture((1, 5, -2), **given)
+    continued = fit_global_mixture((1, 5, -2), run=replace(run, checkpoint=file), **given)
+    whole = fit_global_mixture((1, 5, -2), run=run, **given)
     assert np.array_equal(continued.draws["weights"], whole.draws["weights"])
 
 

@@ -16,20 +16,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from inference_references import CountPosterior, HiddenNoise, line, odds, parts, proportion, rate
 from latent_count_laws import term_log
 from mixture_states import log_urn, partitions
 from typer.testing import CliRunner
 
 import privurn
-from privurn.cli.infer import app as infer_app
-from privurn.cli.infer_statistics import register
+from privurn import CountModel, Run, SizePrior
+from privurn.cli.infer import infer as infer_command
+from privurn.cli.main import app
 from privurn.inference.counts.count_terms import NoisyRecordsTerm, term_for
 from privurn.inference.counts.released import Observed
+from privurn.inference.counts.sampling import LENGTHS as COUNT_LENGTHS
 from privurn.inference.draws import effective_draws
 from privurn.inference.mixtures import CategoricalKernel, DirichletProcess, MixtureModel
-from privurn.inference.run import Schedule
+from privurn.inference.mixtures.posterior import LENGTHS as MIXTURE_LENGTHS
 from privurn.inference.sums import (
     BernoulliStatistic,
     Budget,
@@ -42,7 +43,7 @@ from privurn.inference.sums import (
     RegressionStatistic,
     TableStatistic,
 )
-from privurn.inference.sums.fit import fit
+from privurn.inference.sums.fit import LENGTHS as SUM_LENGTHS
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
@@ -52,13 +53,12 @@ from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import MECHANISMS, STATISTICS, channels
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
 
 ERRORS = 5.0
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})
-APP = typer.Typer()
-register(APP)
 
 
 def agree(drawn, points, exact, exact_error=0.0):
@@ -121,8 +121,8 @@ def test_releases_under_the_default_prior(row):
     counts = np.array(numbers) / (10.0 if row[0] == "posterior-sample" else 1)
     observed = Observed(mechanism=mechanism, domain=GRID, counts=counts)
     largest = LARGEST.get(row[0])
-    options = {"largest_n": largest} if row[1] == "secret" else {}
-    found = privurn.posterior(observed, functionals=["P(x=0)", "P(x=1)"], seed=1, **options)
+    model = CountModel(size=SizePrior(upper=largest)) if row[1] == "secret" else None
+    found = privurn.infer(observed, model, ask=["P(x=0)", "P(x=1)"], run=Run(seed=1))
     term = term_for(mechanism, counts=counts)
     sizes = range(largest + 1) if row[1] == "secret" else [mechanism.n]
     hidden = isinstance(term, NoisyRecordsTerm)
@@ -142,7 +142,8 @@ def test_a_secret_n_of_eight_records_in_three_cells():
     observed = Observed(mechanism=mechanism, domain=GRID, counts=np.array([5, 3, 0]))
     term = term_for(mechanism, counts=observed.counts)
     mean = CountPosterior(lambda counts: term_log(term, counts), cells=3, sizes=range(61)).mean_size
-    found = {each.name: each for each in privurn.posterior(observed, largest_n=60, n_draws=4000, seed=2).summary()}["n"]
+    rows = privurn.infer(observed, CountModel(size=SizePrior(upper=60)), run=Run(draws=4000, seed=2)).summary()
+    found = {each.name: each for each in rows}["n"]
     assert abs(found.mean - mean) < ERRORS * found.standard_error
     assert found.standard_error < 0.15
 
@@ -187,15 +188,6 @@ MAKERS = {
         [-3.5, -2.4],
         4,
     ),
-}
-CALLS = {
-    "bernoulli": "fit_mean",
-    "poisson": "fit_mean",
-    "normal": "fit_mean",
-    "regression": "fit_regression",
-    "logistic": "fit_logistic",
-    "dirichlet": "fit_dirichlet",
-    "table": "infer_table",
 }
 STATISTIC_ROWS = [(model, size) for model in (*MAKERS, "table") for size in ("public", "secret")]
 
@@ -247,7 +239,7 @@ def test_statistics_against_weighted_draws_from_the_prior(model, size):
     else:
         reference = odds(seen, offset=offset, **how) if model == "logistic" else parts(seen, floor=0.05, **how)
     assert 1.0 / (reference.weights**2).sum() > 1000.0  # draws that count
-    found = quiet(getattr(privurn, CALLS[model]), statistics, seed=1).draws
+    found = quiet(privurn.infer, statistics, run=Run(seed=1)).draws
     points = POINTS[model] | ({"n": SIZES} if size == "secret" else {})
     exact, errors = reference.cdf(points)
     for name, at in points.items():
@@ -261,7 +253,7 @@ def test_sums_against_enumeration(model, size, at):
     statistics, seen, _ = statistics_of(model, size)
     name, work = {"bernoulli": ("probability", proportion), "poisson": ("rate", lambda s, at: rate(s, upper=4, at=at))}[model]
     exact = work(seen, at={name: at, "n": (3, 5, 7, 9)})
-    found = privurn.fit_mean(statistics, seed=1).draws
+    found = privurn.infer(statistics, run=Run(seed=1)).draws
     agree(found[name], at, exact[name])
     if size == "secret":
         agree(found["n"], (3, 5, 7, 9), exact["n"])
@@ -277,7 +269,7 @@ def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
     sizes, ones = np.mgrid[1:200, 0:200]
     weights = np.exp(-np.abs(12.0 - sizes) / 5.0 - np.abs(7.0 - ones) / 2.0) * (ones <= sizes) / (sizes + 1.0)
     mean = float((weights * sizes).sum() / weights.sum())
-    found = privurn.fit_mean(statistics, draws=20_000, seed=1).draws.summary(["n"])[0]
+    found = privurn.infer(statistics, run=Run(draws=20_000, seed=1)).draws.summary(["n"])[0]
     assert found.standard_error < 0.02
     assert abs(found.mean - mean) < ERRORS * found.standard_error
 
@@ -290,19 +282,20 @@ def table_of(size):
     return NoisyStatistics(mechanism=mechanism, values=values, n=public, noisy_n=noisy)
 
 
+@pytest.mark.parametrize("prior", [None, 1.0], ids=["default", "one each"])
 @pytest.mark.parametrize("size", ["public", "secret"])
-def test_tables_against_enumeration(size):
+def test_tables_against_enumeration(size, prior):
     statistics = table_of(size)
 
     def level(counts):
         found = -np.abs(statistics.values - counts).sum() / statistics.noise.scale
         return found if size == "public" else found - abs(7.0 - sum(counts)) / statistics.size_noise.scale
 
-    exact = CountPosterior(level, cells=3, sizes=range(46) if size == "secret" else [6], each=1.0)
-    found = privurn.infer_table(statistics, seed=1)
+    exact = CountPosterior(level, cells=3, sizes=range(46) if size == "secret" else [6], each=prior)
+    found = privurn.infer(statistics, CountModel(prior=prior), ask="cells", run=Run(seed=1)).draws
     points = (0.1, 0.3, 0.5, 0.7)
     for cell in range(3):
-        agree(found["p"][..., cell], points, exact.share_cdf(cell=cell, at=points))
+        agree(found[f"P(x={['a', 'b', 'other'][cell]})"], points, exact.share_cdf(cell=cell, at=points))
     if size == "secret":
         agree(found["n"], (4, 6, 8, 11), exact.size_cdf(at=(4, 6, 8, 11)))
 
@@ -334,19 +327,14 @@ def test_the_command_and_the_object_that_was_released_give_the_same(model, size,
         budget, mechanism = budgets[size], make(budgets[size])
     released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(4))
     released.save(tmp_path / "stats.json")
-    command = {"fit_mean": "mean", "infer_table": "table"}.get(CALLS[model], model)
     short = ["--draws", "30", "--warm-up", "20", "--chains", "2", "--seed", "5", "--json"]
-    told = CliRunner().invoke(APP, [command, str(tmp_path / "stats.json"), *short])
+    told = CliRunner().invoke(app, ["infer", str(tmp_path / "stats.json"), *short])
     assert told.exit_code == 0, told.output
     rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["variables"]}
-    if model == "table":
-        schedule = Schedule(chains=2, warm_up=20, draws=30, seed=5)
-        draws = quiet(privurn.infer_table, released, schedule=schedule)
-    else:
-        draws = quiet(getattr(privurn, CALLS[model]), released, chains=2, warm_up=20, draws=30, seed=5).draws
-    own = {row.name: row.mean for row in draws.summary()}
+    found = quiet(privurn.infer, released, run=Run(chains=2, warm_up=20, draws=30, seed=5))
+    own = {row.name: row.mean for row in found.summary()}
     assert rows
-    assert all(value == own[name] for name, value in rows.items())
+    assert rows == own
 
 
 @pytest.mark.parametrize("size", ["public", "secret"])
@@ -362,22 +350,37 @@ def test_the_command_on_a_release_gives_what_python_gives(size, tmp_path):
         "entropy": SeededEntropy(3),
     }
     privurn.release(pay, domain=privurn.Grid(0, 10, 2), **options).save(tmp_path / "out")
-    told = CliRunner().invoke(infer_app, ["release", str(tmp_path / "out"), "--seed", "5", "--json"])
+    told = CliRunner().invoke(app, ["infer", str(tmp_path / "out"), "--seed", "5", "--json"])
     assert told.exit_code == 0, told.output
-    rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["functionals"]}
-    own = {row.name: row.mean for row in privurn.posterior(tmp_path / "out", seed=5).summary()}
+    rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["variables"]}
+    own = {row.name: row.mean for row in privurn.infer(tmp_path / "out", run=Run(seed=5)).summary()}
     assert rows == own
     assert ("n" in own) == (size == "secret")
 
 
-def test_lengths_of_the_commands_are_those_of_python():
-    defaults = {name: each.default for name, each in inspect.signature(fit).parameters.items()}
-    for group in APP.registered_commands:
-        options = {name: each.default for name, each in inspect.signature(group.callback).parameters.items()}
-        assert (options["draws"], options["chains"]) == ("auto", defaults["chains"])
-        if group.name != "table":
-            assert int(options["warm_up"]) == defaults["warm_up"]
-            assert options["moves"] == defaults["moves"]
+def test_lengths_of_the_command_are_those_of_python():
+    """The command leaves lengths to the engines, and its help says what they are."""
+    options = {name: each.default for name, each in inspect.signature(infer_command).parameters.items()}
+    assert (options["draws"], options["chains"]) == ("auto", Run().chains)
+    assert options["warm_up"] is options["thin"] is None
+    assert (COUNT_LENGTHS.warm_up, SUM_LENGTHS.warm_up, MIXTURE_LENGTHS.warm_up) == (500, 2000, 2000)
+    assert (COUNT_LENGTHS.thin, SUM_LENGTHS.thin, MIXTURE_LENGTHS.thin) == (1, 1, 10)
+    shown = CliRunner().invoke(app, ["infer", "--help"], env={"COLUMNS": "200"}).output
+    assert "500 for counts, else 2000" in shown
+    assert "10 for mixtures, else 1" in shown
+
+
+def test_a_noisy_table_through_either_door_gives_the_same_answers():
+    """Noisy counts of a release and of a statistic: one engine, one default, the same draws."""
+    mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=1.0, publish="counts")
+    released = Observed(mechanism=mechanism, domain=GRID, counts=np.array([6, 3, -1]))
+    table = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=1.0), domain=GRID)
+    statistics = NoisyStatistics(mechanism=table, values=np.array([6.0, 3.0, -1.0]))
+    one, two = (privurn.infer(each, run=Run(seed=1)) for each in (released, statistics))
+    assert one.names == two.names
+    assert all(np.array_equal(one.draws[name], two.draws[name]) for name in one.draws.names)
+    both = privurn.infer([released, statistics], run=Run(seed=1))
+    assert both.draws["n"].std() < one.draws["n"].std()
 
 
 # ---- mixtures --------------------------------------------------------------------------------------------------------------
@@ -400,7 +403,7 @@ def test_a_mixture_of_categories_behind_randomised_response():
                 weight *= factorial(ones) * factorial(zeros) / factorial(1 + ones + zeros)
             law[max(c) + 1] += weight * np.prod([0.8 if y[i] == z else 0.2 for i, z in enumerate((0, 1, 1))])
     law /= law.sum()
-    found = privurn.fit_mixture(np.array([0, 1, 1]), model=model, seed=1)
+    found = privurn.infer(np.array([0, 1, 1]), model, run=Run(seed=1))
     agree(found.n_clusters, (1, 2), np.cumsum(law)[1:3])
 
 
@@ -430,4 +433,3 @@ def test_every_registered_inference_has_a_row():
     assert rows | WITHOUT == set(MECHANISMS)
     assert not rows & WITHOUT
     assert {f"noisy-{model}-statistics" for model, _ in STATISTIC_ROWS} == set(STATISTICS)
-    assert set(CALLS) == {model for model, _ in STATISTIC_ROWS}

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import privurn
 from privurn._kernels.mixtures import measures, mixings
 from privurn._kernels.mixtures.gaussian import GaussianKernel
 from privurn.inference import mixtures as mix
 from privurn.inference.draws import NotMixed
 from privurn.inference.mixtures.prior import base_atoms
-from privurn.inference.run import concatenated
+from privurn.inference.run import Run, concatenated
 from privurn.mechanisms.local import LaplaceChannel
 
 ALPHA = 1e-9
@@ -128,8 +127,8 @@ def fitted():
     """The default of the public call, and who was in which cluster."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
-        return privurn.fit_mixture(
-            RELEASED, model=WIDE, chains=2, warm_up=50, draws=400, thin=2, seed=3, keep=mix.Keep(allocations=True)
+        return mix.fit_mixture(
+            RELEASED, model=WIDE, keep=mix.Keep(allocations=True), run=Run(chains=2, warm_up=50, draws=400, thin=2, seed=3)
         )
 
 
@@ -194,9 +193,9 @@ def test_what_was_cut_is_said(fitted):
 
 @pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")
 def test_too_small_a_limit_is_warned_of():
-    few = {"model": WIDE, "chains": 1, "warm_up": 5, "draws": 5, "seed": 3, "keep": mix.Keep(atoms=32)}
+    run = Run(chains=1, warm_up=5, draws=5, thin=1, seed=3)
     with pytest.warns(UserWarning, match="too few atoms were kept"):
-        found = mix.fit_mixture(RELEASED, **few)
+        found = mix.fit_mixture(RELEASED, model=WIDE, keep=mix.Keep(atoms=32), run=run)
     assert found.draws["weights"].shape[-1] == 32
     assert found.draws.attributes["mass_not_kept"] > 0.01
 

@@ -13,9 +13,10 @@ from scipy import stats
 from privurn._kernels.counts import integer_slice
 from privurn._kernels.counts.count_lines import Growth, NoisyCell, Transfer, line_log
 from privurn._kernels.counts.count_moves import update_resized
-from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
+from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw, poisson_log
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 from privurn.inference.counts.latent_counts import LatentCounts
+from privurn.inference.size import SizePrior
 
 ALPHA = 1e-6
 FLAT3, UNEVEN3 = np.ones(3), np.array([0.4, 1.0, 2.5])
@@ -37,8 +38,13 @@ def hidden(noise, scale, *values, smoothing=0.0):
     return NoisyRecordsTerm(noise=noise, scale=scale, smoothing=smoothing, released=whole(*values))
 
 
-def model(*terms, n, prior=UNEVEN3, largest_n=5, window=8):
-    return LatentCounts(cells=len(prior), n=n, prior=prior, terms=terms, largest_n=largest_n, window=window)
+def size(scale, value, *, gaussian=False):
+    return NoisySizeTerm(gaussian=gaussian, scale=scale, noisy=value)
+
+
+def model(*terms, n, prior=UNEVEN3, upper=5, window=8, **prior_of_n):
+    size_prior = SizePrior(upper=upper, **prior_of_n)
+    return LatentCounts(cells=len(prior), n=n, prior=prior, terms=terms, size_prior=size_prior, window=window)
 
 
 URN = urn((2, 0, 5), alpha=(1.5, 0.5, 2.0))
@@ -61,8 +67,20 @@ CASES = {
     "secret urn": model(URN, n=None),
     "secret urn, slice": model(URN, n=None, window=0),
     "secret seen": model(seen("discrete-laplace", 0.8, 0, 2, 1), n=None),
-    "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, largest_n=3),
+    "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, upper=3),
     "secret hidden smoothed": model(hidden("discrete-gaussian", 0.7, 1, 2, smoothing=0.4), n=None, prior=np.array([0.5, 2.0])),
+    "noisy n": model(seen("discrete-laplace", 1.7, 2, -1, 3), size(1.3, 3.0), n=None),
+    "noisy n, slice": model(seen("discrete-laplace", 1.7, 2, -1, 3), size(1.3, 3.0), n=None, window=0),
+    "noisy n, gaussian": model(
+        seen("discrete-gaussian", 1.7, 2, -1), size(1.3, -4.0, gaussian=True), n=None, prior=np.array([0.5, 1.0])
+    ),
+    "noisy n of an urn": model(URN, size(0.8, 2.0), n=None),
+    "noisy n, fine noise": model(seen("laplace", 1.7, 2048, -1024, 3100), size(1.3, 2.25), n=None, prior=FLAT3),
+    "poisson n": model(seen("discrete-laplace", 1.7, 2, -1), n=None, prior=np.ones(2), kind="poisson", mean=2.2, lower=1),
+    "bounds of n": model(
+        seen("discrete-laplace", 1.7, 2, -1, 3), n=None, prior=np.array([0.3, 0.3, 0.4]), lower=2, upper=4, window=0
+    ),
+    "poisson n of records": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, upper=3, kind="poisson", mean=1.5, lower=1),
     "urn and seen": model(URN, seen("discrete-gaussian", 1.5, 2, 0, 3), n=4),
     "urn, mixture and hidden": model(
         URN, MixtureTerm(weight=0.5, released=whole(0, 2, 1)), hidden("discrete-laplace", 0.7, 2, 1, 1), n=4
@@ -99,6 +117,14 @@ def test_rising_factorials(x, s):
     assert log_rising(x, s) == pytest.approx(exact, rel=1e-13, abs=2e-13)
 
 
+@pytest.mark.parametrize("mean", [0.3, 12.0, 1e6, 1e12])
+@pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 10**6, 10**6 + 2000, 10**12 - 10**6])
+def test_poisson_probabilities(n, mean):
+    with mpmath.workdps(60):
+        exact = float(n * mpmath.log(mpmath.mpf(mean)) - mpmath.mpf(mean) - mpmath.loggamma(n + 1))
+    assert poisson_log(float(n), mean) == pytest.approx(exact, rel=1e-12, abs=1e-9)
+
+
 def line_states(case, line, state, points):
     """Joint log densities of the states along a line, by brute force."""
     none = [()] * 0
@@ -129,7 +155,10 @@ def lines(case, state):
             yield Transfer(i, j, total, carry), range(total + 1)
         elif case.n is None:
             others = int(counts.sum() - counts[i])
-            yield Growth(i, others, carry, float(case.prior.sum())), range(case.largest_n - others + 1)
+            yield (
+                Growth(i, others, carry, float(case.prior.sum())),
+                range(max(0, case.size_prior.lower - others), case.size_prior.upper - others + 1),
+            )
     for h, i in itertools.product(range(len(state.get("noisy", ()))), range(case.cells)):
         yield NoisyCell(h, i), range(-4, 8)
 
@@ -258,8 +287,11 @@ TWINS = {
     "hidden smoothed": model(hidden("discrete-laplace", 0.7, 1, 0, 3, smoothing=0.6), n=4),
     "secret urn": model(urn((2, 0, 5), alpha=(1.5, 1.5, 2.0)), n=None),
     "secret seen": model(seen("discrete-laplace", 0.8, 0, 2, 1), n=None, prior=FLAT3),
-    "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, prior=FLAT3, largest_n=3),
+    "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, prior=FLAT3, upper=3),
     "urn, mixture and hidden": model(URN, hidden("discrete-laplace", 0.7, 2, 1, 1), n=4),
+    "noisy n": model(seen("discrete-laplace", 1.7, 2, -1, 3), n=None),
+    "noisy n, gaussian": model(seen("discrete-gaussian", 1.7, 2, -1), size(1.3, -4.0), n=None, prior=np.array([0.5, 1.0])),
+    "poisson n": model(seen("discrete-laplace", 1.7, 2, -1), n=None, prior=np.ones(2), lower=1),
 }
 
 
@@ -272,7 +304,7 @@ def test_sweeps_of_a_slightly_wrong_model_are_caught(name):
 def test_a_prior_that_stands_in_for_the_engines_own_is_used_throughout(name):
     """Sweeps with another prior keep the posterior under that prior, what depends on n alone included."""
     case, other = CASES[name], np.array([2.0, 3.0, 4.0])
-    exact = Enumerated(LatentCounts(cells=3, n=None, prior=other, terms=case.terms, largest_n=case.largest_n))
+    exact = Enumerated(LatentCounts(cells=3, n=None, prior=other, terms=case.terms, size_prior=case.size_prior))
     assert sweeps_p_value(case, exact, size=4_000, sweeps=8, prior=other) > ALPHA
     assert sweeps_p_value(case, exact, size=4_000, sweeps=8) < ALPHA
 
@@ -280,7 +312,7 @@ def test_a_prior_that_stands_in_for_the_engines_own_is_used_throughout(name):
 def tampered(name, **changes):
     """The right model with wrong numbers handed to the kernels: each array as a function makes it."""
     case = CASES[name]
-    wrong = LatentCounts(cells=case.cells, n=case.n, prior=case.prior, terms=case.terms, largest_n=case.largest_n, window=0)
+    wrong = LatentCounts(cells=case.cells, n=case.n, prior=case.prior, terms=case.terms, size_prior=case.size_prior, window=0)
     changed = {field: change(getattr(case.model, field).copy()) for field, change in changes.items()}
     wrong.__dict__["model"] = case.model._replace(**changed)
     return wrong

@@ -7,8 +7,9 @@ import pytest
 
 from privurn.counts import CountTable
 from privurn.errors import ModelError
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
+from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.size import SizePrior
 from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -107,7 +108,7 @@ URN = UrnTerm(alpha=np.array([0.0, 0.0, 1.0]), released=np.array([[2, 1, 3]]))
         {"n": -1},
         {"n": 5, "cells": 2},
         {"n": 5, "prior": np.array([1.0, 0.0, 1.0])},
-        {"n": None, "largest_n": 0},
+        {"n": None, "size_prior": SizePrior(upper=0)},
         {"n": None, "terms": (MixtureTerm(weight=0.5, released=np.array([1, 1, 1])),)},
     ],
 )
@@ -119,7 +120,7 @@ def test_impossible_models_are_refused(fields):
 @pytest.mark.parametrize("n", [None, 2, 50])
 def test_chains_start_in_possible_states_and_are_reproducible(n):
     hidden = NoisyRecordsTerm(noise="laplace", scale=3.0, smoothing=0.1, released=np.array([4, 0, 2]))
-    model = LatentCounts(cells=3, n=n, prior=np.ones(3), terms=(URN, hidden), largest_n=80)
+    model = LatentCounts(cells=3, n=n, prior=np.ones(3), terms=(URN, hidden), size_prior=SizePrior(upper=80))
     for seed in range(20):
         rng = np.random.default_rng(seed)
         state = model.start(rng)
@@ -138,9 +139,33 @@ def test_chains_start_in_possible_states_and_are_reproducible(n):
         assert all(np.array_equal(state[name], copy[name]) for name in state)
 
 
+@pytest.mark.parametrize("n", [None, 4, 10**9, 3 * 10**9])
+def test_chains_start_where_noisy_counts_are(n):
+    """Of a billion records as of a few: within some noise of what was published, and with as many records as there may be."""
+    noisy = np.array([6 * 10**8, 4 * 10**8, -5]) if n != 4 else np.array([3, 0, -5])
+    term = NoisyCountsTerm(noise="discrete-laplace", scale=2.0, noisy=noisy)
+    model = LatentCounts(
+        cells=3,
+        n=n,
+        prior=np.ones(3),
+        terms=(term, NoisySizeTerm(gaussian=False, scale=3.0, noisy=1e9)),
+        size_prior=SizePrior(),
+    )
+    for seed in range(20):
+        counts = model.start(np.random.default_rng(seed))["counts"]
+        assert counts.min() >= 0
+        assert n is None or counts.sum() == n
+        if n in (None, 10**9):
+            assert np.abs(counts - np.maximum(noisy, 0)).max() < 200
+    few = LatentCounts(cells=3, n=None, prior=np.ones(3), terms=(term,), size_prior=SizePrior(lower=10, upper=20))
+    assert 10 <= few.start(np.random.default_rng(1))["counts"].sum() <= 20
+
+
 def test_fingerprints_differ_where_models_do():
     base = {"cells": 3, "n": 9, "prior": np.ones(3), "terms": (URN,)}
     other = UrnTerm(alpha=URN.alpha, released=np.array([[2, 2, 2]]))
     made = [LatentCounts(**(base | each)) for each in ({}, {"n": 8}, {"prior": np.full(3, 2.0)}, {"terms": (other,)})]
-    assert len({each.fingerprint() for each in made}) == 4
+    secret = [{}, {"size_prior": SizePrior(upper=9)}, {"terms": (URN, NoisySizeTerm(gaussian=False, scale=1.0, noisy=3.0))}]
+    made += [LatentCounts(**(base | {"n": None} | each)) for each in secret]
+    assert len({each.fingerprint() for each in made}) == 7
     assert made[0].fingerprint() == LatentCounts(**base).fingerprint()

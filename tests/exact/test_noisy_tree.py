@@ -16,9 +16,8 @@ from scipy.stats import chi2
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
-from privurn.errors import CalibrationError, CertificateError, ModelError
+from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.noisy_tree import MOST_CELLS, NoisyTree
-from privurn.mechanisms.registry import mechanism_from_parameters
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, tree_layout
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.entropy import SystemEntropy
@@ -474,10 +473,10 @@ def test_the_number_of_records_must_be_the_planned_one():
 def test_parameters_give_the_same_mechanism_back():
     for secret, noise, layout in itertools.product((False, True), NOISES, LAYOUTS.values()):
         made = tree(secret, noise=noise, **layout)
-        assert mechanism_from_parameters("noisy-tree", json.loads(json.dumps(made.parameters()))) == made
+        assert NoisyTree.from_parameters(json.loads(json.dumps(made.parameters()))) == made
     edited = tree(True, noise=LAPLACE, **LAYOUTS["two depths"]).parameters() | {"depths": [2, 1]}
-    with pytest.raises(CertificateError):
-        mechanism_from_parameters("noisy-tree", edited)
+    with pytest.raises(ModelError):
+        NoisyTree.from_parameters(edited)
 
 
 @pytest.mark.parametrize(

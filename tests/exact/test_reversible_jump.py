@@ -15,11 +15,11 @@ from scipy import stats
 
 from privurn._kernels.sums import chain, dirichlet, noise, sweeps
 from privurn._kernels.sums.protocol import FUNCTIONS, log_noise, provided
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.mean_models import BernoulliModel
 from privurn.inference.sums.model import PlainNoise, PythonModel, provide_plain
 from privurn.inference.sums.observed import Observed
-from privurn.inference.sums.size import SizePrior
 
 TOLERANCE = 1e-12
 ALPHA = 1e-6

@@ -14,10 +14,10 @@ from privurn._kernels.sums import balance, protocol, triangles
 from privurn._kernels.sums.chain import Tuning
 from privurn.inference.draws import effective_draws
 from privurn.inference.run import Schedule, run_chains
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.observed import Observed
-from privurn.inference.sums.size import SizePrior
 
 PARTS = DirichletModel(parts=("a", "b", "c"), floor=0.0005, shape=3.0, rate=3.0, resolution=12)
 SIZES = SizePrior(lower=1, upper=50)

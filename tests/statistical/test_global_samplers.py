@@ -20,7 +20,7 @@ from test_mixture_laws import KERNELS, MIXINGS, N, keep_nothing, prior_state
 
 from privurn.inference import mixtures as mix
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice, fit_global_mixture
-from privurn.inference.run import Schedule, run_chains
+from privurn.inference.run import Run, Schedule, run_chains
 from privurn.mechanisms.local import NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
@@ -202,7 +202,8 @@ def test_both_samplers_agree_on_a_smoothed_histogram():
 def test_next_to_no_noise_fixes_the_counts(sampler):
     """At epsilon = 10,000 every draw has the released counts, and at smaller epsilon acceptance keeps its bound."""
     model = GlobalMixtureModel(channel=counted(40, epsilon=1e4), kernel=COMPONENTS)
-    given = {"sampler": sampler, "chains": 2, "warm_up": 300, "draws": 100, "seed": 38, "keep": mix.Keep(latent=True)}
+    run = Run(chains=2, warm_up=300, draws=100, thin=1, seed=38)
+    given = {"sampler": sampler, "run": run, "keep": mix.Keep(latent=True)}
     found = fit_global_mixture((21, 0, 19), model=model, **given)
     counts = np.stack([(found.draws["latent"] == v).sum(axis=(2, 3)) for v in range(3)], axis=-1)
     assert np.all(counts == (21, 0, 19))

@@ -12,6 +12,7 @@ from sampler_checks import same_law_p_value, sequential
 
 from privurn.counts import CountTable
 from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.size import SizePrior
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -78,7 +79,9 @@ def p_values(mechanisms, assumed, *, secret=None, sweeps=4):
         if move:
             terms = tuple(term_for(each, counts=seen) for each, (seen, _) in zip(assumed, made, strict=True))
             state = {"counts": counts.astype(np.int64)} | {name: v for _, latent in made for name, v in latent.items()}
-            model = LatentCounts(cells=CELLS, n=mechanisms[0].n, prior=PRIOR, terms=terms, largest_n=secret or 1)
+            model = LatentCounts(
+                cells=CELLS, n=mechanisms[0].n, prior=PRIOR, terms=terms, size_prior=SizePrior(upper=secret or 1)
+            )
             model.sweep(state, rng, times=sweeps, warming=False)
             counts = state["counts"]
         return statistics(counts, made[0][0])

@@ -1,12 +1,14 @@
 """Samplers behind the channel through `fit_mixture`: they agree with each other, recover the prior, and can be continued."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privurn.errors import ModelError
 from privurn.inference import mixtures as mix
 from privurn.inference.draws import effective_draws
-from privurn.inference.run import Schedule
+from privurn.inference.run import Run
 from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
 
 pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")  # short chains on purpose
@@ -24,9 +26,9 @@ DEVIATIONS = 5.5
 
 
 def fitted(name, **how):
-    schedule = Schedule(chains=2, warm_up=500, draws=1500, thin=2, seed=3)
+    run = Run(chains=2, warm_up=500, draws=1500, thin=2, seed=3)
     sampler = "neal3" if name == "split-merge" else name
-    return mix.fit_mixture(RELEASED, model=MODEL, sampler=sampler, schedule=schedule, **OPTIONS[name], **how)
+    return mix.fit_mixture(RELEASED, model=MODEL, sampler=sampler, run=run, **OPTIONS[name], **how)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +57,8 @@ def test_all_samplers_agree(fits):
 
 def test_another_base_measure_is_told_apart(fits):
     other = mix.MixtureModel(channel=CHANNEL, kernel=mix.TotalGaussianKernel(noise=CHANNEL.scale, precision=1.0), clamped=False)
-    schedule = Schedule(chains=2, warm_up=500, draws=1500, thin=2, seed=3)
-    wrong = numbers(mix.fit_mixture(RELEASED, model=other, sampler="neal3", schedule=schedule))
+    run = Run(chains=2, warm_up=500, draws=1500, thin=2, seed=3)
+    wrong = numbers(mix.fit_mixture(RELEASED, model=other, sampler="neal3", run=run))
     reference = numbers(fits["neal3"])
     assert max(gap(wrong[what], reference[what]) for what in reference) > DEVIATIONS
 
@@ -66,8 +68,8 @@ def test_clusters_that_tell_nothing_have_their_prior(sampler):
     """All atoms alike: the number of clusters of 50 records at strength 1 has mean sum 1/(1 + i) = 4.499."""
     alike = mix.TotalGaussianKernel(noise=CHANNEL.scale, precision=1e10, shape=1e8, scale=1e8 * 4.0 * CHANNEL.scale**2)
     model = mix.MixtureModel(channel=CHANNEL, kernel=alike, clamped=False)
-    schedule = Schedule(chains=2, warm_up=100, draws=4000, thin=1, seed=5)
-    found = mix.fit_mixture(np.resize(RELEASED, 50), model=model, sampler=sampler, schedule=schedule).n_clusters.astype(float)
+    run = Run(chains=2, warm_up=100, draws=4000, thin=1, seed=5)
+    found = mix.fit_mixture(np.resize(RELEASED, 50), model=model, sampler=sampler, run=run).n_clusters.astype(float)
     exact = sum(1.0 / (1.0 + i) for i in range(50))
     error = np.sqrt(found.var() / effective_draws(found))
     assert abs(found.mean() - exact) < DEVIATIONS * error
@@ -77,12 +79,13 @@ def test_clusters_that_tell_nothing_have_their_prior(sampler):
 @pytest.mark.parametrize("name", ["neal2", "split-merge", "neal8"])
 def test_runs_go_on_bit_by_bit(name, tmp_path):
     sampler = "neal3" if name == "split-merge" else name
-    options = {"model": MODEL, "sampler": sampler, "seed": 9, "chains": 1, "warm_up": 7, **OPTIONS[name]}
+    options = {"model": MODEL, "sampler": sampler, **OPTIONS[name]}
+    run = Run(seed=9, chains=1, warm_up=7, thin=1)
     keep = mix.Keep(allocations=True, latent=True)
-    whole = mix.fit_mixture(RELEASED, draws=30, keep=keep, **options)
+    whole = mix.fit_mixture(RELEASED, keep=keep, run=replace(run, draws=30), **options)
     file = tmp_path / "run.ckpt"
-    mix.fit_mixture(RELEASED, draws=11, keep=keep, checkpoint=file, **options)
-    resumed = mix.fit_mixture(RELEASED, draws=30, keep=keep, checkpoint=file, **options)
+    mix.fit_mixture(RELEASED, keep=keep, run=replace(run, draws=11, checkpoint=file), **options)
+    resumed = mix.fit_mixture(RELEASED, keep=keep, run=replace(run, draws=30, checkpoint=file), **options)
     for each in whole.draws.variables:
         assert np.array_equal(whole.draws[each], resumed.draws[each]), each
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privurn.inference.run import Run
 from privurn.inference.sums import latent_chain
 from privurn.inference.sums.fit import fit
 from privurn.inference.sums.latent_chain import LatentChain
@@ -47,7 +48,7 @@ def exact():
 
 def wrong(seed, exact):
     """Whether a run is off without saying so."""
-    found = fit(MODEL, observed=SEEN, seed=seed)
+    found = fit(MODEL, observed=SEEN, run=Run(seed=seed))
     row = found.draws.summary(["mean"])[0]
     near = abs(row.mean - exact[0]) < ERRORS * row.standard_error and 0.85 < row.deviation / exact[1] < 1.15
     return found.mixed and not near

@@ -14,12 +14,12 @@ from sampler_checks import same_law_p_value, sequential
 
 from privurn._kernels.sums import regression
 from privurn._kernels.sums.protocol import provide, provided
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain
 from privurn.inference.sums.mean_models import PoissonModel
 from privurn.inference.sums.observed import Observed
 from privurn.inference.sums.regression_model import RegressionModel
-from privurn.inference.sums.size import SizePrior
 
 SIZES = SizePrior(lower=1, upper=9)
 SCALE = 0.8

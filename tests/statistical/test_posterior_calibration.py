@@ -13,15 +13,20 @@ import sampler_checks as checks
 
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
-from privurn.inference.counts import Observed, posterior
+from privurn.inference.counts import CountModel, Observed
 from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.plans import reduce
+from privurn.inference.infer import infer
+from privurn.inference.run import Run
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")
+"""Chains are short: what they say is not judged here."""
 
 CELLS, N = 4, 25
 DOMAIN = JointDomain({"x": Grid(0, 1, "1/3")})
@@ -60,8 +65,8 @@ def observed(mechanism, counts, rng):
 
 def right(releases, prior, of, seed, warm_up=40, thin=4):
     """Draws of the public function, by functional."""
-    length = {"n_draws": DRAWS, "chains": 1, "warm_up": warm_up, "thin": thin, "threads": 1}
-    found = posterior(releases, functionals=ASKED, prior=prior, of=of, seed=seed, **length)
+    run = Run(draws=DRAWS, chains=1, warm_up=warm_up, thin=thin, threads=1, seed=seed)
+    found = infer(releases, CountModel(prior=prior), ask=ASKED, of=of, run=run)
     return {name: found.draws.flat(name) for name in ASKED}
 
 
@@ -72,7 +77,7 @@ def longer(releases, prior, of, seed):
 
 def naive(releases, prior, of, seed):
     """The planted bug: the release taken for the data."""
-    found = posterior(releases, functionals=ASKED, prior=prior, of=of, n_draws=DRAWS, chains=1, warm_up=0, seed=seed)
+    found = infer(releases, CountModel(prior=prior), ask=ASKED, of=of, run=Run(draws=DRAWS, chains=1, warm_up=0, seed=seed))
     return {name: found.naive().flat(name) for name in ASKED}
 
 

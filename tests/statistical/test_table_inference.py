@@ -1,6 +1,6 @@
 """Tables from prior to posterior: the whole sampler against the joint law, with bugs planted that must be found."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
@@ -8,11 +8,24 @@ import pytest
 from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequential
 from scipy import stats
 
+from privurn._kernels.counts.count_lines import (
+    SEEN_GAUSSIAN,
+    SEEN_GEOMETRIC,
+    SIZE_GAUSSIAN,
+    SIZE_GEOMETRIC,
+    SIZE_POISSON,
+)
 from privurn.domain import Categories, JointDomain
-from privurn.inference.run import Schedule
+from privurn.inference.counts.asked import functionals_of
+from privurn.inference.counts.latent_counts import LatentCounts
+from privurn.inference.counts.model import CountModel
+from privurn.inference.counts.plans import reduce
+from privurn.inference.counts.released import observe
+from privurn.inference.counts.sampling import CountSampler
+from privurn.inference.infer import infer
+from privurn.inference.run import Run
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.fit import NotMixed
-from privurn.inference.sums.size import SizePrior
-from privurn.inference.sums.table_inference import TableSampler, infer_table
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
@@ -35,6 +48,27 @@ CASES = {
 }
 
 
+@dataclass
+class Chain:
+    """The chain behind `infer` on a table of noisy counts, its public data within reach of a planted bug."""
+
+    statistics: NoisyStatistics
+    size_prior: SizePrior
+
+    def __post_init__(self):
+        [observed] = observe(self.statistics)
+        self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=observed.terms, size_prior=self.size_prior)
+        self.sampler = CountSampler(engine=self.engine, reduction=reduce(functionals_of(observed, "cells"), domain=DOMAIN))
+
+    def plant(self, changed):
+        self.engine.__dict__["model"] = changed(self.engine.model)
+
+    def shares(self, state, rng, *, sweeps):
+        """Of the population, after so many sweeps."""
+        kept, _ = self.sampler.advance(state, rng, sweeps=sweeps, thin=sweeps, warming=False)
+        return np.column_stack([kept[f"population:{name}"] for name in self.sampler.reduction.names])
+
+
 def drawn_size(prior, rng):
     if prior.kind == "poisson":
         return int(rng.poisson(prior.mean))
@@ -55,7 +89,7 @@ def joint_draw(case, rng):
         n=case.get("n"),
         noisy_n=None if size is None else float(n + size.simulate_units(1, rng=rng)[0]),
     )
-    return counts.astype(np.int64), TableSampler(statistics=public, prior=PRIOR, size_prior=case.get("size_prior", SizePrior()))
+    return counts.astype(np.int64), Chain(public, case.get("size_prior", SizePrior()))
 
 
 def pictures(counts, chain, shares):
@@ -73,9 +107,10 @@ def same_law(case, size, rng, *, planted=None, sweeps=3):
         before.append(pictures(counts, chain, rng.dirichlet(PRIOR + counts)))
         counts, chain = joint_draw(case, rng)
         if planted is not None:
-            object.__setattr__(chain, "table", planted(chain.table))
-        kept, _ = chain.advance({"counts": counts}, rng, sweeps=sweeps, thin=sweeps, warming=False)
-        after.append(pictures(kept["counts"][0], chain, kept["p"][0]))
+            chain.plant(planted)
+        state = {"counts": counts}
+        [shares] = chain.shares(state, rng, sweeps=sweeps)
+        after.append(pictures(state["counts"], chain, shares))
     return [same_law_p_value(a, b) for a, b in zip(np.transpose(before), np.transpose(after), strict=True)]
 
 
@@ -91,11 +126,11 @@ def ranks(case, size, rng, *, planted=None):
     for _ in range(size):
         counts, chain = joint_draw(case, rng)
         if planted is not None:
-            object.__setattr__(chain, "table", planted(chain.table))
-        state = chain.start(rng)
-        chain.advance(state, rng, sweeps=100, thin=1, warming=True)
-        kept, _ = chain.advance(state, rng, sweeps=19 * 80, thin=80, warming=False)
-        drawn = np.column_stack([kept["counts"], kept["counts"].sum(axis=1)])
+            chain.plant(planted)
+        state = chain.engine.start(rng)
+        chain.engine.sweep(state, rng, times=100)
+        kept, _ = chain.engine.draw(state, rng, draws=19, thin=80)
+        drawn = np.column_stack([kept, kept.sum(axis=1)])
         found.append([random_rank(*each, rng) for each in zip([*counts, counts.sum()], drawn.T, strict=True)])
     return [rank_p_value(each, n_ranks=20) for each in np.transpose(found)]
 
@@ -106,13 +141,39 @@ def test_ranks_of_the_truth_are_uniform(name):
     assert sequential(lambda size: ranks(CASES[name], size, rng), size=500)
 
 
+def setting(kind, column, value):
+    """The public data with one number of a release changed."""
+
+    def changed(model):
+        settings = model.settings.copy()
+        settings[settings[:, 0] == kind, column] = value
+        return model._replace(settings=settings)
+
+    return changed
+
+
+def without(kind):
+    """The public data with a row left out."""
+
+    def changed(model):
+        kept = model.settings[:, 0] != kind
+        return model._replace(settings=model.settings[kept].copy(), factors=model.factors[kept].copy())
+
+    return changed
+
+
+def another_prior(model):
+    return model._replace(prior=np.array([2.0, 1.0, 0.6]))
+
+
 PLANTED = {
-    "noise taken too small": ("secret", lambda table: table._replace(scale=1.8)),
-    "noise of n forgotten": ("noisy", lambda table: table._replace(size_kind=0)),
-    "constant of the Dirichlet-multinomial forgotten": ("secret", lambda table: table._replace(prior_total=1.0)),
-    "prior of n forgotten": ("poisson", lambda table: table._replace(poisson_mean=0.0)),
-    "another prior of the cells": ("public", lambda table: table._replace(prior=np.array([2.0, 1.0, 0.6]))),
-    "Laplace for Gaussian noise": ("gaussian", lambda table: table._replace(kind=1)),
+    "noise taken too small": ("secret", setting(SEEN_GEOMETRIC, 1, 1.8)),
+    "noise of n forgotten": ("noisy", without(SIZE_GEOMETRIC)),
+    "prior of n forgotten": ("poisson", without(SIZE_POISSON)),
+    "another prior of the cells": ("public", another_prior),
+    "Laplace for Gaussian noise": ("gaussian", setting(SEEN_GAUSSIAN, 0, SEEN_GEOMETRIC)),
+    "Laplace for Gaussian noise of n": ("gaussian", setting(SIZE_GAUSSIAN, 0, SIZE_GEOMETRIC)),
+    "noisy n taken for another": ("noisy", setting(SIZE_GEOMETRIC, 2, 20.0)),
 }
 
 
@@ -130,12 +191,12 @@ def test_ranks_find_another_prior():
 
 
 def test_start_does_not_matter():
-    """Chains from `start` and from the truth come to the same law: the public function's draws on one release."""
+    """Chains from separate starts come to the same law: the public function's draws on one release."""
     _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
-    found = infer_table(chain.statistics, prior=PRIOR, size_prior=chain.size_prior, schedule=Schedule(seed=5, draws=2000))
+    model = CountModel(prior=PRIOR, size=chain.size_prior)
+    found, other = (infer(chain.statistics, model, ask="cells", run=Run(seed=seed, draws=2000)) for seed in (5, 6))
     assert found.problems() == ()
-    other = infer_table(chain.statistics, prior=PRIOR, size_prior=chain.size_prior, schedule=Schedule(seed=6, draws=2000))
-    for one, two in zip(found.summary(["n", "p"]), other.summary(["n", "p"]), strict=True):
+    for one, two in zip(found.summary(), other.summary(), strict=True):
         z = (one.mean - two.mean) / np.hypot(one.standard_error, two.standard_error)
         assert abs(z) < stats.norm.isf(FALSE_ALARM / 8), one.name
 
@@ -144,23 +205,25 @@ def test_without_noise_it_is_the_dirichlet_posterior():
     """Noise of a hundredth of a record: the counts are known, and p has a known law."""
     counts = np.array([300.0, 40.0, 2.0])
     mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=0.01), domain=DOMAIN)
-    draws = infer_table(NoisyStatistics(mechanism=mechanism, values=counts), prior=PRIOR, schedule=Schedule(seed=1))
-    assert np.all(draws["n"] == 342)
+    statistics = NoisyStatistics(mechanism=mechanism, values=counts)
+    found = infer(statistics, CountModel(prior=PRIOR), ask="cells", run=Run(seed=1, draws=1000))
+    assert np.all(found.draws["n"] == 342)
     exact = stats.dirichlet(PRIOR + counts)
-    for each, mean in zip(draws.summary(["p"]), exact.mean(), strict=True):
+    rows = [row for row in found.summary() if row.name != "n"]
+    for each, mean, variance in zip(rows, exact.mean(), exact.var(), strict=True):
         assert abs(each.mean - mean) < stats.norm.isf(FALSE_ALARM / 6) * each.standard_error
-    variance = draws.flat("p").var(axis=0) / exact.var()
-    spread = stats.norm.isf(FALSE_ALARM / 6) * 2.0 / np.sqrt(4000)  # kurtosis of these shares is below that of twice a normal
-    assert np.all(np.abs(variance - 1.0) < spread * 1.5)
+        # kurtosis of these shares is below that of twice a normal
+        spread = stats.norm.isf(FALSE_ALARM / 6) * 2.0 / np.sqrt(4000)
+        assert abs(each.deviation**2 / variance - 1.0) < spread * 1.5
 
 
 def test_length_is_chosen_and_failure_is_loud():
     _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
-    found = infer_table(chain.statistics, seed=2)
-    assert found.attributes["length"] == "chosen"
+    found = infer(chain.statistics, run=Run(seed=2))
+    assert found.draws.attributes["length"] == "chosen"
     assert found.problems() == ()
     with pytest.warns(NotMixed, match="NOT mixed after 20 draws"):
-        infer_table(chain.statistics, schedule=Schedule(draws=20, seed=1))
+        infer(chain.statistics, run=Run(draws=20, seed=1))
 
 
 def test_cost_does_not_depend_on_n():
@@ -169,14 +232,14 @@ def test_cost_does_not_depend_on_n():
     for n in (10**3, 10**9):
         mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=2.0), domain=DOMAIN)
         public = NoisyStatistics(mechanism=mechanism, values=np.array([n / 2, n / 3, n / 6]).round())
-        chain = TableSampler(statistics=public, prior=PRIOR)
+        engine = Chain(public, SizePrior()).engine
         rng = np.random.default_rng(1)
-        state = chain.start(rng)
-        chain.advance(state, rng, sweeps=10, thin=1, warming=False)
+        state = engine.start(rng)
+        engine.sweep(state, rng, times=50)
         best = np.inf
         for _ in range(5):
             start = process_time()
-            chain.advance(state, rng, sweeps=300, thin=1, warming=False)
+            engine.sweep(state, rng, times=300)
             best = min(best, process_time() - start)
         times[n] = best
     assert times[10**9] < 3 * times[10**3]

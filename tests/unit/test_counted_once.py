@@ -341,12 +341,12 @@ def test_spellings_of_nan_are_refused_before_payment(frame, tmp_path, folder):
     listed = Categories(["nan", "NaN", "NAN", "1"])
     for call in (
         lambda: privurn.release(data, domain={"x": listed}, epsilon=1, delta=1e-3, ledger=ledger),
-        lambda: privurn.privatise(data, channel="randomised-response", categories={"x": listed}, epsilon=1, ledger=ledger),
+        lambda: privurn.privatise(data, privurn.RandomisedResponse(), domain={"x": listed}, epsilon=1, ledger=ledger),
     ):
         with pytest.raises(DomainError, match="not plain and finite"):
             call()
     assert not ledger.entries()
-    made = privurn.privatise(data, channel="randomised-response", categories={"x": ["1", "2"]}, epsilon=1)
+    made = privurn.privatise(data, privurn.RandomisedResponse(), domain={"x": Categories(["1", "2"])}, epsilon=1)
     assert (made.certificate["n"], len(made.data)) == (150, 150)
 
 

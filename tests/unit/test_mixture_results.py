@@ -255,7 +255,9 @@ def test_clusters_and_pictures():
 def test_extreme_budgets_and_tiny_data_give_finite_figures(epsilon, released):
     channel = LaplaceChannel.calibrate(bounds=(-10, 10), epsilon=epsilon)
     model = default_model(channel)
-    found = mix.fit_mixture(released, model=model, sampler="neal5", chains=2, warm_up=10, draws=20, seed=1)
+    found = mix.fit_mixture(
+        released, model=model, sampler="neal5", run=privurn.Run(chains=2, warm_up=10, draws=20, seed=1, thin=1)
+    )
     figures = results.population(found)
     assert all(np.isfinite(figures[name]).all() for name in figures.variables)
     assert np.isfinite(results.predict(found, 20, seed=1)).all()

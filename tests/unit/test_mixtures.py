@@ -1,6 +1,7 @@
 """Parts of mixtures: exact latent values, densities, records of one's own, bad input, runs that go on where they stopped."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from privurn.errors import DomainError, FormatError, ModelError
 from privurn.inference import mixtures as mix
 from privurn.inference import run as running
 from privurn.inference.draws import Draws, NotMixed
-from privurn.inference.run import Schedule, run_chains
+from privurn.inference.run import Run, Schedule, run_chains
 from privurn.mechanisms.local import HaarWaveletChannel, LaplaceChannel, NoisyStatisticChannel, RandomisedResponseChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
 
@@ -188,7 +189,7 @@ def test_an_interrupted_run_goes_on_bit_by_bit(tmp_path, monkeypatch):
 
 def test_fit_gives_a_density_with_bands():
     grid = np.linspace(-25, 25, 401)
-    found = mix.fit_mixture(RELEASED, model=MODEL, sampler="slice", chains=2, warm_up=100, draws=100, seed=5)
+    found = mix.fit_mixture(RELEASED, model=MODEL, sampler="slice", run=Run(chains=2, warm_up=100, draws=100, seed=5, thin=1))
     estimate = found.density(grid, level=0.9)
     assert np.sum(estimate.mean) * (grid[1] - grid[0]) == pytest.approx(1.0, abs=1e-3)
     assert np.all(estimate.lower <= estimate.upper)
@@ -201,11 +202,8 @@ def test_fit_gives_a_density_with_bands():
         RELEASED,
         model=MODEL,
         sampler="slice",
-        chains=2,
-        warm_up=100,
-        draws=100,
-        seed=5,
         keep=mix.Keep(density_grid=tuple(grid)),
+        run=Run(chains=2, warm_up=100, draws=100, seed=5, thin=1),
     )
     assert np.array_equal(kept.densities(grid), found.densities(grid))
     assert kept.draws.attributes["chosen_because"] == "it was asked for"
@@ -263,7 +261,7 @@ def test_a_channel_and_a_kernel_of_ones_own():
     channel = mix.OwnChannel(record=Cauchy(1e-3), start=tuple(z))
     kernel = mix.OwnKernel(make=lambda: Exponential(2.0), parameters=("rate",), statistics=2, low=0.0)
     model = mix.MixtureModel(channel=channel, kernel=kernel, mixing=mix.FiniteDirichlet(components=1))
-    found = mix.fit_mixture(z, model=model, sampler="neal5", chains=1, warm_up=100, draws=2000, seed=6)
+    found = mix.fit_mixture(z, model=model, sampler="neal5", run=Run(chains=1, warm_up=100, draws=2000, seed=6, thin=1))
     rates = found.draws["atoms"][0, :, 0, 0]
     law = stats.gamma(42, scale=1.0 / (1.0 + y.sum()))
     assert abs(rates.mean() - law.mean()) < 0.1 * law.mean()
@@ -288,7 +286,7 @@ def test_a_record_without_an_implementation_is_named():
         log_marginal(records.Laplace(1.0, 0.0, 1.0), Unanswered(1.0), 0.0, np.zeros((1, 1)), 0)
     channel = mix.OwnChannel(record=Unanswered(1.0), start=tuple(RELEASED))
     with pytest.raises(TypeError, match=words):
-        mix.fit_mixture(RELEASED, model=mix.MixtureModel(channel=channel, kernel=mix.GaussianKernel()), chains=1)
+        mix.fit_mixture(RELEASED, model=mix.MixtureModel(channel=channel, kernel=mix.GaussianKernel()), run=Run(chains=1))
 
 
 GLOBAL = mix.GlobalMixtureModel(
@@ -318,13 +316,17 @@ BAD = [
     (lambda: mix.fit_mixture(RELEASED, model=3), ModelError, "needs a model"),
     (lambda: mix.fit_mixture(RELEASED, model=GLOBAL), ModelError, "fit_global_mixture"),
     (lambda: mix.fit_global_mixture([1, 2], model=MODEL), ModelError, "GlobalMixtureModel"),
-    (lambda: mix.fit_global_mixture([1, 2], model=GLOBAL, draws=2.5), ModelError, "draws must be a whole number"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, draws=2.5), ModelError, "draws must be a whole number"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, chains="4"), ModelError, "chains must be a whole number"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, threads=-1), ModelError, "threads must be a whole number"),
+    (
+        lambda: mix.fit_global_mixture([1, 2], model=GLOBAL, run=Run(draws=2.5)),
+        ModelError,
+        "draws must be a whole number",
+    ),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(draws=2.5)), ModelError, "draws must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(chains="4")), ModelError, "chains must be a whole number"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(threads=-1)), ModelError, "threads must be a whole number"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, schedule=3), ModelError, "schedule"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, progress=3), ModelError, "progress"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, checkpoint=3), FormatError, "name of a file"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(progress=3)), ModelError, "progress"),
+    (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(checkpoint=3)), FormatError, "name of a file"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, keep=3), ModelError, "Keep"),
     (lambda: mix.Keep(atoms=2.5), ModelError, "atoms must be a whole number"),
     (lambda: mix.Keep(atoms=20_000), ModelError, "at most 10,000"),
@@ -342,7 +344,7 @@ def test_bad_input_is_refused(make, error, words):
 
 @pytest.mark.parametrize("z", [[3.0], [2.0] * 25, [1e9, -1e9]])
 def test_few_or_equal_or_far_records(z):
-    found = mix.fit_mixture(z, model=MODEL, sampler="slice", chains=1, warm_up=50, draws=50, seed=7)
+    found = mix.fit_mixture(z, model=MODEL, sampler="slice", run=Run(chains=1, warm_up=50, draws=50, seed=7, thin=1))
     assert np.isfinite(found.draws["atoms"]).all()
     assert found.n_clusters.min() >= 1
 
@@ -357,30 +359,30 @@ def test_auto_says_what_it_took_and_why():
     few, much = LAPLACE, LaplaceChannel.calibrate(bounds=(-10, 10), epsilon=50)
     for channel, name in ((few, "neal5"), (much, "slice")):
         model = mix.MixtureModel(channel=channel, kernel=mix.GaussianKernel())
-        found = mix.fit_mixture(RELEASED, model=model, chains=1, warm_up=10, draws=10, seed=9)
+        found = mix.fit_mixture(RELEASED, model=model, run=Run(chains=1, warm_up=10, draws=10, seed=9, thin=1))
         assert found.draws.attributes["sampler"] == name
         assert found.draws.attributes["chosen_because"] != "it was asked for"
 
 
 @pytest.mark.filterwarnings("error::privurn.inference.draws.NotMixed")
 def test_chains_that_have_not_mixed_in_mean_and_median_are_warned_of():
-    given = {"model": MODEL, "sampler": "neal5", "chains": 2, "seed": 5}
+    given, run = {"model": MODEL, "sampler": "neal5"}, Run(chains=2, seed=5)
     with pytest.warns(NotMixed, match=r"NOT mixed after 20 draws each: mean\[within bounds\] has not mixed"):
-        short = mix.fit_mixture(RELEASED, warm_up=20, draws=20, **given)
+        short = mix.fit_mixture(RELEASED, run=replace(run, warm_up=20, draws=20, thin=1), **given)
     assert any("q0.5[within bounds]" in each for each in short.problems())
-    long = mix.fit_mixture(RELEASED, warm_up=500, draws=1000, thin=10, **given)  # nothing to warn of
+    long = mix.fit_mixture(RELEASED, run=replace(run, warm_up=500, draws=1000), **given)  # nothing to warn of
     assert long.problems() == ()
     with pytest.warns(NotMixed, match="n_clusters has not mixed"):
-        mix.fit_mixture(RELEASED, warm_up=20, draws=20, keep=mix.Keep(atoms=0), **given)
+        mix.fit_mixture(RELEASED, keep=mix.Keep(atoms=0), run=replace(run, warm_up=20, draws=20, thin=1), **given)
     output = GLOBAL.channel.simulate(np.linspace(0.1, 0.9, 10), rng=np.random.default_rng(1))
     with pytest.warns(NotMixed, match=r"mean\[within bounds\]"):
-        mix.fit_global_mixture(output, model=GLOBAL, chains=2, warm_up=5, draws=5, seed=1)
+        mix.fit_global_mixture(output, model=GLOBAL, run=Run(chains=2, warm_up=5, draws=5, seed=1, thin=1))
 
 
 def test_figures_of_the_population_are_among_the_draws(tmp_path):
     import xarray
 
-    found = mix.fit_mixture(RELEASED, model=MODEL, sampler="neal5", chains=2, warm_up=20, draws=20, seed=5)
+    found = mix.fit_mixture(RELEASED, model=MODEL, sampler="neal5", run=Run(chains=2, warm_up=20, draws=20, seed=5, thin=1))
     assert {"mean", "deviation", "q0.05", "q0.25", "q0.5", "q0.75", "q0.95"} <= set(found.draws.variables)
     with xarray.open_datatree(found.draws.save(tmp_path / "draws.nc"), engine="h5netcdf") as tree:
         stored = tree["posterior"].dataset.load()

@@ -4,7 +4,7 @@ import itertools
 import math
 import warnings
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,19 +14,19 @@ from privurn._kernels.sums import chain, protocol, sweeps
 from privurn.domain import Categories
 from privurn.errors import FormatError, ModelError
 from privurn.inference import run as running
-from privurn.inference.run import Schedule, run_chains
+from privurn.inference.counts import sampling
+from privurn.inference.infer import infer
+from privurn.inference.run import Run, Schedule, run_chains
+from privurn.inference.size import SizePrior
 from privurn.inference.sums import fit as fitting
-from privurn.inference.sums import table_inference
 from privurn.inference.sums.dirichlet_model import DirichletModel
-from privurn.inference.sums.fit import NotMixed, fit, fit_dirichlet, fit_logistic, fit_mean, fit_regression
+from privurn.inference.sums.fit import NotMixed, fit
 from privurn.inference.sums.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
 from privurn.inference.sums.mcem import maximise
 from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.observed import Observed
 from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
-from privurn.inference.sums.size import SizePrior
-from privurn.inference.sums.table_inference import infer_table
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
@@ -214,7 +214,7 @@ def test_noise_on_n_that_vanishes_gives_the_public_n():
     seen = {"values": np.array([2.6]), "scales": np.array([1.5])}
     means = []
     for size in ({"n": 6}, {"noisy_n": 6.0, "noisy_n_scale": 1e-3}):
-        found = fit(BernoulliModel(), observed=Observed(**seen, **size), seed=3, draws=4000)
+        found = fit(BernoulliModel(), observed=Observed(**seen, **size), run=Run(seed=3, draws=4000))
         assert np.all(found.draws["n"] == 6)
         means.append((found.draws["probability"].mean(), found.draws.summary(["probability"])[0].standard_error))
     ones = np.arange(7)
@@ -257,7 +257,7 @@ class Mean(PythonModel):
 @pytest.mark.parametrize("moves", ["centred", "interwoven"])
 def test_a_model_in_plain_python(moves):
     observed = Observed(values=np.array([4.0]), scales=np.array([1.0]), n=3)
-    found = fit(Mean(), observed=observed, seed=5, moves=moves, draws=500, warm_up=100, chains=2)
+    found = fit(Mean(), observed=observed, moves=moves, run=Run(seed=5, draws=500, warm_up=100, chains=2))
     row = found.draws.summary(["mean"])[0]
     grid, records = np.linspace(-5, 6, 1101), np.random.default_rng(1).standard_normal((200_000, 3))
     # exact up to simulation: likelihood of each mean by averaging the mechanism over the same standard records
@@ -284,7 +284,7 @@ def test_from_a_released_object():
     mechanism = BernoulliStatistic.calibrated(column="yes", budget=budget)
     units = round(1.0 / mechanism.noise.step)
     released = mechanism.add_noise([30 * units], 100, entropy=SeededEntropy(1))
-    found = fit_mean(released, seed=1)
+    found = infer(released, run=Run(seed=1))
     assert found.mixed
     assert abs(found.draws["n"].mean() - 100) < 30
 
@@ -313,11 +313,11 @@ def test_from_a_released_object():
 def test_chains_that_have_not_mixed_say_so():
     observed = secret([300.0], [10.0], noisy_n=1000.0, noisy_n_scale=100.0)
     with pytest.warns(NotMixed, match="NOT mixed after 60 draws"):
-        found = fit(BernoulliModel(), observed=observed, moves="centred", draws=60, warm_up=0, seed=1)
+        found = fit(BernoulliModel(), observed=observed, moves="centred", run=Run(draws=60, warm_up=0, seed=1))
     assert not found.mixed
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fit(BernoulliModel(), observed=observed, seed=1).mixed
+        assert fit(BernoulliModel(), observed=observed, run=Run(seed=1)).mixed
 
 
 def stopping(after):
@@ -333,17 +333,17 @@ def stopping(after):
 @pytest.mark.parametrize("after", [110, 150, 230, 300])
 def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch, after):
     """Interrupted before, just after and long after its first lengthening: the draws of a run in one go."""
-    monkeypatch.setattr(fitting, "FIRST_DRAWS", 40)
+    monkeypatch.setattr(fitting, "LENGTHS", replace(fitting.LENGTHS, draws=40))
     monkeypatch.setattr(running, "PIECES", 8)
     seen = secret([4.0], [1.0], noisy_n=8.0, noisy_n_scale=2.0)
-    how = {"observed": seen, "moves": "centred", "warm_up": 100, "seed": 2}
-    whole = fit(BernoulliModel(), **how)
+    how, run = {"observed": seen, "moves": "centred"}, Run(warm_up=100, seed=2)
+    whole = fit(BernoulliModel(), run=run, **how)
     assert whole.mixed
-    assert whole.length >= 160
+    assert whole.draws.n_draws >= 160
     file = tmp_path / "run.ckpt"
     with pytest.raises(KeyboardInterrupt):
-        fit(BernoulliModel(), **how, checkpoint=file, progress=stopping(after))
-    resumed = fit(BernoulliModel(), **how, checkpoint=file)
+        fit(BernoulliModel(), run=replace(run, checkpoint=file, progress=stopping(after)), **how)
+    resumed = fit(BernoulliModel(), run=replace(run, checkpoint=file), **how)
     for name in whole.draws.variables:
         assert np.array_equal(whole.draws[name], resumed.draws[name])
     assert whole.draws.attributes == resumed.draws.attributes
@@ -353,13 +353,15 @@ def test_a_table_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkey
     budget = Budget(epsilon=0.5, epsilon_n=0.5, noise="discrete-laplace", neighbouring="add-remove")
     mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"])}, budget=budget)
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([9.0, 4.0, 1.0]), noisy_n=11.0)
-    monkeypatch.setattr(table_inference, "Schedule", partial(Schedule, draws=40, warm_up=20))
-    whole = infer_table(statistics, seed=3)
-    assert whole.n_draws >= 80
+    monkeypatch.setattr(sampling, "LENGTHS", replace(sampling.LENGTHS, draws=15, warm_up=20))
+    run = Run(seed=3)
+    whole = infer(statistics, ask="cells", run=run).draws
+    assert whole.n_draws >= 30
     file = tmp_path / "run.ckpt"
     with pytest.raises(KeyboardInterrupt):
-        infer_table(statistics, seed=3, checkpoint=file, progress=stopping(80))
-    assert np.array_equal(infer_table(statistics, seed=3, checkpoint=file)["p"], whole["p"])
+        infer(statistics, ask="cells", run=replace(run, checkpoint=file, progress=stopping(40)))
+    resumed = infer(statistics, ask="cells", run=replace(run, checkpoint=file)).draws
+    assert all(np.array_equal(resumed[name], whole[name]) for name in whole.names)
 
 
 def test_what_release_statistics_returns_can_be_handed_on():
@@ -373,14 +375,13 @@ def test_what_release_statistics_returns_can_be_handed_on():
     released = release_statistics(np.column_stack([age, pay]), mechanism=mechanism, budget=budget, entropy=SeededEntropy(1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
-        found = fit_regression(released, chains=2, warm_up=500, draws=500, seed=1)
+        found = infer(released, run=Run(chains=2, warm_up=500, draws=500, seed=1))
     rows = {row.name: row for row in found.draws.summary()}
     assert rows["beta[column_0]"].lower < 600 < rows["beta[column_0]"].upper
     assert rows["beta[column_0]"].deviation < 100
     assert abs(rows["n"].mean - 1000) < 60
-    for call in (fit_regression, fit_mean, fit_logistic, fit_dirichlet, infer_table):
-        with pytest.raises(ModelError, match="holds no released statistics"):
-            call({"values": [1.0]})
+    with pytest.raises(FormatError, match="is no release"):
+        infer({"values": [1.0]})
 
 
 def test_bad_input():

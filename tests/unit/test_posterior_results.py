@@ -12,29 +12,34 @@ import pytest
 from privurn import OpenLabels, OpenUrn, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
-from privurn.inference.counts import Observed, posterior
+from privurn.inference.counts import CountModel, Observed
 from privurn.inference.counts.composition import debiased
+from privurn.inference.infer import infer
+from privurn.inference.run import Run
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.privacy.entropy import SeededEntropy
+
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")
+"""Chains are short: what they say is not judged here."""
 
 DOMAIN = JointDomain({"x": Grid(0, 1, "0.1")})
 URN = DirichletMultinomial(n=500, cells=11, alpha=Fraction(4), records=400)
 COUNTS = np.array([5, 20, 40, 60, 80, 70, 50, 30, 20, 15, 10])
 RELEASE = Observed(mechanism=URN, domain=DOMAIN, counts=COUNTS)
 FIVE = ["mean", "variance", "q0.5", "cdf(0.3)", "P(x>0.75)"]
-QUICK = {"n_draws": 60, "chains": 2, "warm_up": 20, "seed": 3}
+QUICK = Run(draws=60, chains=2, warm_up=20, seed=3)
 
 
 @pytest.fixture(scope="module")
 def flat():
-    return posterior(RELEASE, functionals=FIVE, **QUICK)
+    return infer(RELEASE, ask=FIVE, run=QUICK)
 
 
 @pytest.fixture(scope="module")
 def closed():
-    return posterior(RELEASE, functionals=FIVE, prior="mechanism", **QUICK)
+    return infer(RELEASE, CountModel(prior="mechanism"), ask=FIVE, run=QUICK)
 
 
 def test_population_and_sample_come_from_one_chain(flat):
@@ -53,9 +58,9 @@ def test_population_and_sample_come_from_one_chain(flat):
 
 def test_the_same_seed_gives_the_same_draws(flat, closed):
     for prior, first in ((None, flat), ("mechanism", closed)):
-        again = posterior(RELEASE, functionals=FIVE, prior=prior, threads=1, **QUICK)
+        again = infer(RELEASE, CountModel(prior=prior), ask=FIVE, run=replace(QUICK, threads=1))
         assert all(np.array_equal(again.draws[name], first.draws[name]) for name in FIVE)
-    unseeded = posterior(RELEASE, prior="mechanism", n_draws=5)
+    unseeded = infer(RELEASE, CountModel(prior="mechanism"), run=Run(draws=5))
     assert np.array_equal(unseeded.ask(unseeded.names).draws["mean"], unseeded.draws["mean"])
 
 
@@ -71,27 +76,27 @@ def test_the_closed_form_is_independent_and_switches(closed):
 
 def test_long_runs_do_not_depend_on_their_pieces(closed, monkeypatch):
     monkeypatch.setattr("privurn.inference.counts.sampling.AT_ONCE", 11 * 7)
-    again = posterior(RELEASE, functionals=FIVE, prior="mechanism", **QUICK)
+    again = infer(RELEASE, CountModel(prior="mechanism"), ask=FIVE, run=QUICK)
     assert np.array_equal(again.draws["variance"], closed.draws["variance"])
 
 
 def test_other_priors():
     """A strong prior wins; one for each cell is one for each cell."""
-    strong = posterior(RELEASE, functionals="P(x=0)", prior=np.append(1e9, np.ones(10)), **QUICK)
+    strong = infer(RELEASE, CountModel(prior=np.append(1e9, np.ones(10))), ask="P(x=0)", run=QUICK)
     assert strong.summary()[0].mean > 0.99
-    even = posterior(RELEASE, functionals="mean", prior="flat", **QUICK)
-    assert np.array_equal(even.draws["mean"], posterior(RELEASE, functionals="mean", **QUICK).draws["mean"])
+    even = infer(RELEASE, CountModel(prior="flat"), ask="mean", run=QUICK)
+    assert np.array_equal(even.draws["mean"], infer(RELEASE, ask="mean", run=QUICK).draws["mean"])
     worth = even.draws.sample_stats["prior records"]
     assert 1 <= worth.min() < worth.max() <= 11
-    one = posterior(RELEASE, functionals="mean", prior=1, **QUICK)
+    one = infer(RELEASE, CountModel(prior=1), ask="mean", run=QUICK)
     assert one.draws.attributes["prior"] == "Dirichlet(1 in each cell)"
     for wrong in (0, -1, np.nan, np.ones(3), "jeffreys", "one"):
         with pytest.raises(ModelError):
-            posterior(RELEASE, prior=wrong, **QUICK)
+            infer(RELEASE, CountModel(prior=wrong), run=QUICK)
     with pytest.raises(ModelError, match="of="):
-        posterior(RELEASE, of="everything", **QUICK)
+        infer(RELEASE, of="everything", run=QUICK)
     with pytest.raises(ModelError, match="one release only"):
-        posterior([RELEASE, RELEASE], prior="mechanism", **QUICK)
+        infer([RELEASE, RELEASE], CountModel(prior="mechanism"), run=QUICK)
 
 
 def test_face_value_and_naive(flat):
@@ -114,12 +119,12 @@ def test_face_value_and_naive(flat):
 
 def test_a_secret_number_of_records_is_drawn_too():
     noise = PerturbedHistogram(n=None, cells=11, records=11, noise="discrete-laplace", scale=2.0, publish="counts")
-    found = posterior(Observed(mechanism=noise, domain=DOMAIN, counts=COUNTS.astype(float)), functionals="mean", **QUICK)
+    found = infer(Observed(mechanism=noise, domain=DOMAIN, counts=COUNTS.astype(float)), ask="mean", run=QUICK)
     assert abs(found.draws["n"].mean() - 400) < 60
     assert [each.name for each in found.summary()] == ["mean", "n"]
     secret = DirichletMultinomial(n=None, cells=11, alpha=Fraction(4), records=400)
-    found = posterior(
-        Observed(mechanism=secret, domain=DOMAIN, counts=COUNTS), functionals="mean", prior="mechanism", of="urn", **QUICK
+    found = infer(
+        Observed(mechanism=secret, domain=DOMAIN, counts=COUNTS), CountModel(prior="mechanism"), ask="mean", of="urn", run=QUICK
     )
     assert found.draws["mean"].shape == (2, 60)
     with pytest.raises(ModelError, match="secret"):
@@ -130,7 +135,7 @@ def test_draws_without_records_are_left_out_and_counted():
     """A functional of no records is undefined; where n is secret the sample may hold none."""
     noise = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=2.0, publish="counts")
     few = Observed(mechanism=noise, domain=JointDomain({"x": Grid(0, 1, "0.5")}), counts=np.array([1.0, 0.0, -1.0]))
-    found = posterior(few, functionals=["mean", "P(x>0.2)"], n_draws=300, chains=2, seed=1)
+    found = infer(few, ask=["mean", "P(x>0.2)"], run=Run(draws=300, chains=2, seed=1))
     empty = found.draws["n"] == 0
     assert found.undefined == {}  # the population has a law, whatever the sample holds
     assert 0 < empty.sum() < 300
@@ -159,9 +164,9 @@ def test_open_labels_are_of_one_column(tmp_path):
     options = {"domain": OpenLabels(), "mechanism": OpenUrn(), "epsilon": 1, "delta": 1e-2}
     made = release(towns, entropy=SeededEntropy(1), **options).save(tmp_path / "labels")
     for source in (made, tmp_path / "labels", [str(tmp_path / "labels")]):
-        found = posterior(source, functionals=["P(town=x)", "P(x=x)"], n_draws=5, seed=1)
+        found = infer(source, ask=["P(town=x)", "P(x=x)"], run=Run(draws=5, seed=1))
         assert np.array_equal(found.draws["P(town=x)"], found.draws["P(x=x)"])
-        for ask in (found.ask, lambda each, source=source: posterior(source, functionals=each)):
+        for ask in (found.ask, lambda each, source=source: infer(source, ask=each)):
             for wrong in ("P(nocolumn=x)", "P(town=x, nocolumn!=y)"):
                 with pytest.raises(FormatError, match="no column 'nocolumn'") as caught:
                     ask(wrong)
@@ -194,14 +199,12 @@ def test_debiased_estimates_are_unbiased_and_so_are_their_variances():
     domain = JointDomain({"x": Grid(0, 4, 2)})
     found = []
     for released, probability in dirichlet_multinomial(m, [float(a) + c for a, c in zip(alpha, held, strict=True)]):
-        result = posterior(
+        result = infer(
             Observed(mechanism=urn, domain=domain, counts=released),
-            functionals=["mean", "P(x>1)", "sd"],
-            prior="mechanism",
+            CountModel(prior="mechanism"),
+            ask=["mean", "P(x>1)", "sd"],
             of="sample",
-            n_draws=1,
-            chains=1,
-            seed=1,
+            run=Run(draws=1, chains=1, seed=1),
         )
         mean, share = result.debiased()
         cells = debiased(urn, counts=released)
@@ -227,11 +230,11 @@ def test_what_has_no_debiased_estimate(closed):
     assert closed.ask("mean").debiased().left_out == ()
     with_nulls = JointDomain({"x": Grid(0, 1, "0.1", nulls="cell")})
     urn = DirichletMultinomial(n=500, cells=12, alpha=Fraction(4), records=400)
-    found = posterior(
+    found = infer(
         Observed(mechanism=urn, domain=with_nulls, counts=np.append(COUNTS, 0)),
-        functionals=["mean", "P(x>0.75)"],
-        prior="mechanism",
-        n_draws=2,
+        CountModel(prior="mechanism"),
+        ask=["mean", "P(x>0.75)"],
+        run=Run(draws=2),
     )
     assert [each.name for each in found.debiased()] == ["P(x>0.75)"]
     assert found.debiased().left_out == ("mean",)
@@ -251,7 +254,9 @@ def test_files(flat, tmp_path):
     assert tuple(flat.to_datatree()["posterior"].data_vars) == tuple(FIVE)
     domain = JointDomain({"x": Categories(["a/b", "c"], outside="null")})
     urn = DirichletMultinomial(n=50, cells=3, alpha=Fraction(4), records=40)
-    slashed = posterior(Observed(mechanism=urn, domain=domain, counts=np.array([20, 20, 0])), prior="mechanism", n_draws=5)
+    slashed = infer(
+        Observed(mechanism=urn, domain=domain, counts=np.array([20, 20, 0])), CountModel(prior="mechanism"), run=Run(draws=5)
+    )
     assert slashed.names == ("P(x=a/b)", "P(x=c)")
     assert slashed.save(tmp_path / "slash.nc").exists()
 
@@ -275,11 +280,11 @@ def test_pictures(flat, closed, tmp_path):
 def test_cdf_of_bins_and_of_what_has_none():
     urn = DirichletMultinomial(n=50, cells=3, alpha=Fraction(4), records=40)
     bins = Observed(mechanism=urn, domain=JointDomain({"my age": Bins([0, 18, 65, 120])}), counts=np.array([10, 20, 10]))
-    figure = posterior(bins, prior="mechanism", n_draws=20).plot(kind="cdf")
+    figure = infer(bins, CountModel(prior="mechanism"), run=Run(draws=20)).plot(kind="cdf")
     mean, released = (line.get_ydata() for line in figure.axes[0].lines)
     assert (mean[0], mean[-1], released[-1]) == (0.0, 1.0, 1.0)
     assert np.all(np.diff(mean) >= 0.0)
-    both = posterior(bins, prior="mechanism", n_draws=20, seed=1)
+    both = infer(bins, CountModel(prior="mechanism"), run=Run(draws=20, seed=1))
     drawn = both.plot(kind="cdf", naive=True).axes[0]
     assert [each.get_label() for each in drawn.lines] == ["posterior mean", "naive mean", "released table"]
     asked = [f"cdf('my age', {place!r})" for place in drawn.lines[1].get_xdata().tolist()]
@@ -287,13 +292,15 @@ def test_cdf_of_bins_and_of_what_has_none():
     assert drawn.lines[1].get_ydata() == pytest.approx([naive[each].mean() for each in asked])
     towns = Observed(mechanism=urn, domain=JointDomain({"town": Categories(["a", "b"])}), counts=np.array([10, 20, 10]))
     with pytest.raises(ModelError, match="column of numbers"):
-        posterior(towns, prior="mechanism", n_draws=20).plot(kind="cdf")
+        infer(towns, CountModel(prior="mechanism"), run=Run(draws=20)).plot(kind="cdf")
 
 
 def test_defaults_suit_the_domain():
     urn = DirichletMultinomial(n=50, cells=12, alpha=Fraction(4), records=48)
     domain = JointDomain({"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m", "x, y"])})
-    found = posterior(Observed(mechanism=urn, domain=domain, counts=np.full(12, 4)), prior="mechanism", n_draws=5)
+    found = infer(
+        Observed(mechanism=urn, domain=domain, counts=np.full(12, 4)), CountModel(prior="mechanism"), run=Run(draws=5)
+    )
     assert found.names[:2] == ("mean(age)", "sd(age)")
     assert found.names[5:] == ("P(sex=f)", "P(sex=m)", 'P(sex="x, y")')
     assert "of the population" in repr(found)

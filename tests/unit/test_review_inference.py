@@ -11,6 +11,9 @@ from privurn.mechanisms.local import LaplaceChannel, RandomisedResponseChannel
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.laws.noise import ratio_up
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixed")
+"""Chains are short: what they say is not judged here."""
+
 
 @pytest.mark.parametrize(
     "job",
@@ -95,19 +98,19 @@ def test_the_same_release_twice_tells_no_more(tmp_path):
     made = counted(tmp_path / "out")
     for both in ([made, made], [tmp_path / "out", str(tmp_path / "out")], [made, tmp_path / "out"]):
         with pytest.raises(FormatError, match="named twice"):
-            privurn.posterior(both)
+            privurn.infer(both)
 
 
 def test_labels_with_and_in_them_and_booleans():
     labels = np.array(["salt-and-pepper", "none"])[np.random.default_rng(2).integers(0, 2, 300)]
     made = privurn.release(labels, domain=privurn.Categories(["salt-and-pepper", "none"]), epsilon=2, delta=1e-5)
-    assert privurn.posterior(made, n_draws=20, chains=1, warm_up=5).names == ("P(x=salt-and-pepper)", "P(x=none)")
+    assert privurn.infer(made, run=privurn.Run(draws=20, chains=1, warm_up=5)).names == ("P(x=salt-and-pepper)", "P(x=none)")
     import pandas as pd
 
     frame = pd.DataFrame({"smokes": np.random.default_rng(3).random(300) < 0.3})
     seeded = {"epsilon": 2, "delta": 1e-5, "entropy": SeededEntropy(1)}  # the posterior's place depends on the release
     made = privurn.release(frame, domain=privurn.Categories([True, False]), **seeded)
-    found = privurn.posterior(made, n_draws=200, chains=1, warm_up=20, seed=1)
+    found = privurn.infer(made, run=privurn.Run(draws=200, chains=1, warm_up=20, seed=1))
     assert 0.15 < found.summary()[0].mean < 0.45
 
 
@@ -124,5 +127,5 @@ def test_a_label_that_looks_fresh_is_told_apart(mechanism):
     )
     published = set(made.data.tolist())
     assert "new__1" in published
-    found = privurn.posterior(made, functionals=["P(x=new__1)"], n_draws=200, chains=1, seed=1)
+    found = privurn.infer(made, ask=["P(x=new__1)"], run=privurn.Run(draws=200, chains=1, seed=1))
     assert found.summary()[0].mean > 0.2

@@ -165,7 +165,7 @@ def test_the_mixture_behind_several_columns_is_found(tmp_path):
     assert given.labels == ("town=u", "town=v", "town=w", "town=other", "age=20", "age=60", "age=other")
     model = default_model(given.channel)
     assert model.kernel == CategoricalKernel(categories=(4, 3))
-    found = fit_mixture(given.released, model=model, draws=300, warm_up=300, chains=2, seed=1)
+    found = fit_mixture(given.released, model=model, run=privurn.Run(draws=300, warm_up=300, chains=2, seed=1, thin=1))
     shares = dict(zip(given.labels, population(found, labels=given.labels).flat("share").mean(axis=0), strict=True))
     for name, truth in (("town=v", GROUP.mean()), ("age=60", GROUP.mean()), ("town=w", 0.0), ("age=other", 0.0)):
         assert shares[name] == pytest.approx(truth, abs=0.12)

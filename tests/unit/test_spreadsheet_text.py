@@ -128,7 +128,7 @@ def test_discovered_labels_and_privatised_ones_are_read_back(tmp_path):
 
     [observed] = observe(tmp_path / "open")
     assert observed.counts.sum() == len(made.data)
-    noisy = privurn.privatise(data, channel="randomised-response", categories={"town": ["=a", "b"]}, epsilon=3)
+    noisy = privurn.privatise(data, domain={"town": privurn.Categories(["=a", "b"])}, epsilon=3)
     noisy.save(tmp_path / "noisy")
     codes = {"=a": 0, "b": 1, "other": 2}
     assert read_privatised(tmp_path / "noisy").released.tolist() == [codes[each] for each in noisy.data["town"].to_pylist()]

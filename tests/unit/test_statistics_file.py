@@ -12,7 +12,7 @@ from privurn.certificates.statistics import read_statistics
 from privurn.certificates.verify import verify
 from privurn.domain import Bins, Categories, Grid
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
-from privurn.inference.sums.size import SizePrior
+from privurn.inference.size import SizePrior
 from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic

@@ -130,7 +130,7 @@ def test_parquet_has_no_room_beside_its_columns(folder, tmp_path):
 def test_text_is_no_number(tmp_path):
     out = tmp_path / "out"
     grid = privurn.Grid(0, 10, 1, outside="other")
-    privurn.release(PEOPLE, domain={"age": grid}, epsilon=1.0, delta=1e-5, n_records=3).save(out)
+    privurn.release(PEOPLE, privurn.Urn(records=3), domain={"age": grid}, epsilon=1.0, delta=1e-5).save(out)
     assert resealed(out, data=b"age\nnan\n0\n10.0\n") == ""
     for text in (b"nan(John_Smith)", b"0x1", b"infinity", b" 1", b"1_000", b"+1", b"1e9999", b"NAN", b"1."):
         assert resealed(out, data=b"age\n" + text + b"\n0\n1\n") != "", text
@@ -354,6 +354,6 @@ def test_a_million_rows_are_checked_in_seconds(tmp_path):
 
 def test_readers_of_certificates_refuse_what_verify_refuses(folder):
     resealed(folder, lambda d: d.update(audited=True))
-    for read in (privurn.posterior, privurn.report, Certificate.read):
+    for read in (privurn.infer, privurn.report, Certificate.read):
         with pytest.raises(PrivurnError, match="audited"):
             read(folder)

@@ -1,163 +1,246 @@
-"""`privurn infer`: conclusions from privatised output. `release`: from a release and its certificate."""
+"""`privurn infer`: what can be concluded from releases, privatised records and noisy statistics."""
 
-import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, sweeps_bar
-from privurn.cli.inferring import (
-    DrawsFile,
-    DrawsOfEach,
-    IntervalLevel,
-    Seed,
-    WarmUpSweeps,
-    cells_of,
-    check_common,
-    check_picture,
-    diagnostics_of,
-    interval,
-    print_files,
-    short,
-)
-from privurn.cli.parsing import whole_number
+from privurn.cli import infer_counts, infer_mixtures, infer_sums
+from privurn.cli.console import note, sweeps_bar
+from privurn.cli.infer_answers import Asked, checked
+from privurn.cli.infer_models import COMPONENTS, DISCOUNT
 from privurn.cli.release import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
-    from privurn.inference.counts import Posterior
-    from privurn.inference.counts.plans import WithinBins
-    from privurn.inference.draws import Summary
+    from privurn.inference.published import Published
 
 EXAMPLES = """Examples:
 
-privurn infer release out
+privurn infer out
 
-privurn infer release out --functional mean --functional q0.5 --functional "P(x>50000)" --naive
+privurn infer out --ask mean --ask q0.5 --ask "P(x>50000)" --naive
 
-privurn infer release out --functional "P(18<=age<65)" --functional "P(sex=f)" --sample --level 0.9 --json
+privurn infer monday tuesday --ask "P(18<=age<65)" --sample --level 0.9 --plot intervals=mean.png -o draws.nc --json
 
-privurn infer release out --prior mechanism --draws 1e5 --chains 1
+privurn infer out --prior mechanism --draws 1e5 --chains 1
 
-privurn infer release monday tuesday --functional mean --plot mean.png -o draws.nc"""
+privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
+
+privurn infer noisy --mixing pitman-yor --discount 0.25 --clusters --plot density.png --checkpoint run.npz
+
+privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
-app = typer.Typer(no_args_is_help=True, help="Valid inference from privatised output.")
+KINDS = {"counts": infer_counts, "mixture": infer_mixtures, "sums": infer_sums}
+COUNTS, MIXTURES, SUMS = "Counts of cells", "Privatised records", "Noisy sums"
 
 
-@app.callback()
-def infer() -> None:
-    """Valid inference from privatised output."""
-
-
-@app.command("release", epilog=EXAMPLES)
-def release(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folder of a release, or several of the same data.")],
-    functional: Annotated[
+def infer(
+    context: typer.Context,
+    releases: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="What was released: a folder, a file of statistics; several of the same cells."),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="counts, mixture, or that of the statistics. Left out: what fits.", show_default=False
+        ),
+    ] = None,
+    ask: Annotated[
         list[str] | None,
         typer.Option(
-            "--functional",
-            "-f",
+            "--ask",
+            "-a",
             metavar="F",
-            help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), discovery; repeatable.",
+            help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), cells, log_odds_ratio, "
+            "discovery; of sums a parameter, as beta[age]. Repeatable.",
             show_default=False,
         ),
     ] = None,
     prior: Annotated[
-        str,
-        typer.Option("--prior", metavar="PRIOR", help="flat (its worth is learnt), mechanism, or a number for each cell."),
-    ] = "flat",
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Of the confidential records themselves, not the population.")
-    ] = False,
-    level: IntervalLevel = 0.95,
-    draws: DrawsOfEach = "1000",
-    chains: Annotated[int, typer.Option("--chains", min=1)] = 4,
-    warm_up: WarmUpSweeps = "500",
-    thin: Annotated[int, typer.Option("--thin", min=1, help="Sweeps for each draw.")] = 1,
-    seed: Seed = None,
-    largest_n: Annotated[
-        str | None,
-        typer.Option("--largest-n", help="Where n is secret: its prior is flat up to here [10000000].", show_default=False),
+        list[str] | None,
+        typer.Option(
+            metavar="PRIOR",
+            help="Of counts: flat (its worth is learnt), mechanism, or a number for each cell. Of sums: NAME=NUMBER, "
+            "repeatable, or unit. See below.",
+            show_default=False,
+        ),
     ] = None,
-    within: Annotated[str, typer.Option("--within", help="Where in its bin a record lies: uniform or midpoint.")] = "uniform",
+    prior_n: Annotated[
+        str | None,
+        typer.Option(metavar="PRIOR", help="Where n is secret: LOW:HIGH (flat) or poisson:MEAN.", show_default="flat"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    draws: Annotated[str, typer.Option(help="Of each chain; auto: until what is asked for has mixed.")] = "auto",
+    chains: Annotated[int, typer.Option(min=1)] = 4,
+    warm_up: Annotated[
+        str | None,
+        typer.Option(help="Sweeps before the first draw.", show_default="500 for counts, else 2000"),
+    ] = None,
+    thin: Annotated[
+        int | None, typer.Option(min=1, help="Sweeps for each draw.", show_default="10 for mixtures, else 1")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same draws.", show_default=False)] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Kept while running; the same command goes on from it.", show_default=False),
+    ] = None,
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=FILE",
+            help="A picture (.png, .svg, .pdf); FILE alone is the first kind. Counts: density, cdf, intervals, n, traces. "
+            "Mixtures: density, clusters, together, traces. Sums: traces, n, intervals. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="Of the picture: density, cdf or intervals.")] = "density",
-    output: DrawsFile = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
+    ] = None,
+    synthetic: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write records from the posterior predictive law.", show_default=False),
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="How many of them.", show_default="as many as there were", rich_help_panel=MIXTURES),
+    ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Of the confidential records themselves, not the population.", rich_help_panel=COUNTS),
+    ] = False,
+    within: Annotated[
+        str, typer.Option(help="Where in its bin a record lies: uniform or midpoint.", rich_help_panel=COUNTS)
+    ] = "uniform",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            help="Law within a cluster: gaussian, beta (bounds 0:1), categorical, total-gaussian, auto.",
+            rich_help_panel=MIXTURES,
+        ),
+    ] = "auto",
+    mixing: Annotated[
+        str, typer.Option(help="dirichlet-process, pitman-yor or finite.", rich_help_panel=MIXTURES)
+    ] = "dirichlet-process",
+    strength: Annotated[
+        str, typer.Option(help="A number, or gamma:SHAPE:RATE for a prior (Dirichlet process).", rich_help_panel=MIXTURES)
+    ] = "1",
+    discount: Annotated[
+        float | None, typer.Option(help="Of the Pitman-Yor process.", show_default=str(DISCOUNT), rich_help_panel=MIXTURES)
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option(help="Of the finite mixture.", show_default=str(COMPONENTS), rich_help_panel=MIXTURES)
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="auto, neal5, slice, neal8, neal2, neal3.", rich_help_panel=MIXTURES)] = "auto",
+    unclamped: Annotated[
+        bool,
+        typer.Option(
+            "--unclamped",
+            help="Model the values as if nothing lay outside the bounds (Laplace, Gaussian).",
+            rich_help_panel=MIXTURES,
+        ),
+    ] = False,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="Also one clustering in the middle of the drawn ones.", rich_help_panel=MIXTURES)
+    ] = False,
+    deconvolution: Annotated[
+        bool,
+        typer.Option(
+            "--deconvolution",
+            help="Show also the deconvolution kernel density estimate (Laplace, Gaussian).",
+            rich_help_panel=MIXTURES,
+        ),
+    ] = False,
+    moves: Annotated[
+        str, typer.Option(help="interwoven, or centred (slow; the sampler of the literature).", rich_help_panel=SUMS)
+    ] = "interwoven",
+    mle: Annotated[
+        bool, typer.Option("--mle", help="Also the maximum of the likelihood, by Monte Carlo EM.", rich_help_panel=SUMS)
+    ] = False,
+    bootstrap: Annotated[
+        bool, typer.Option("--bootstrap", help="Show also a parametric bootstrap (regression).", rich_help_panel=SUMS)
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Posterior of figures of the data, given a release and how it was made.
+    """Valid conclusions from what was released: releases, privatised records, noisy statistics.
 
-    The certificate and the file are verified first. With the flat prior the confidential counts are latent and a Markov chain
-    is run; with the mechanism's own prior the draws are independent.
+    Certificates and files are verified first, and say how the numbers were made; a Markov chain runs until what is asked for
+    has mixed. Of cells, records drawn from them and noisy counts the confidential counts are latent; of privatised records, the
+    values behind the noise; of noisy sums, the records of the model: regression, logistic, dirichlet, bernoulli, poisson or
+    normal.
+
+    Priors of sums follow the public bounds unless --prior says otherwise: unit for 1 everywhere (data of that scale), or
+    numbers by name. Regression and normal: coefficient_mean, coefficient_precision, precision_shape, precision_rate,
+    covariate_mean, covariate_mean_variance, wishart_degrees, wishart_scale; logistic: coefficient_variance in place of the
+    precisions. A proportion has --prior ones=1 --prior zeros=1, a rate and each alpha of a Dirichlet law --prior shape=1
+    --prior rate=0.1. The base measure of a mixture follows the public bounds alone; the total-gaussian kernel is the
+    conjugate one for the Gaussian channel, which neal2 and neal3 need.
     """
-    from privurn.inference.counts import posterior
-
-    check_common(level, output)
-    if kind not in ("density", "cdf", "intervals"):
-        raise FormatError(f"the picture {kind!r} is not known.", hint="--kind density, cdf or intervals")
-    if plot is not None:
-        check_picture(plot)
-    with _patient_bar(quiet=json) as progress:
-        found = posterior(
-            [str(folder) for folder in folders],
-            functionals=functional or None,
-            prior=_prior(prior),
-            of="sample" if sample else "population",
-            n_draws=whole_number(draws),
-            chains=chains,
-            warm_up=whole_number(warm_up),
-            thin=thin,
-            seed=seed,
-            largest_n=None if largest_n is None else whole_number(largest_n),
-            within=cast("WithinBins", within),  # checked there
-            progress=progress,
-        )
-    for problem in found.problems():
-        note(f"warning: {problem}")
-    for name, count in found.undefined.items():
-        drawn = found.draws.n_chains * found.draws.n_draws
-        note(f"note: {name} is undefined in {count:,} of {drawn:,} draws, which hold no record of it; they are left out.")
-    summaries = found.summary(level=level)
-    beside = {each.name: each for each in found.naive().summary(level=level)} if naive else {}
-    written = _write(found, plot=plot, kind=kind, level=level, naive=naive, output=output)
-    if json:
-        print_json(_as_json(found, summaries, beside, written))
-        return
-    _print(found, summaries, beside, level)
-    print_files(written)
+    typed = dict(context.params)
+    asked = checked(typed)
+    kind, given = _published(releases, model)
+    work: Any = KINDS[kind]
+    _refuse_others(context, kind, work)
+    built = work.model_of(given[0].numbers, asked)
+    with warnings.catch_warnings(), _patient_bar(quiet=json) as progress:
+        warnings.simplefilter("ignore", UserWarning)  # said below
+        found = _infer(given, built, asked, progress)
+    work.finish(given[0].numbers, found, asked)
 
 
-def _prior(text: str) -> Any:
-    if text == "flat":
-        return None
-    if text == "mechanism":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0.0):
-        raise FormatError(f"the prior {text!r} is not understood.", hint="--prior flat, --prior mechanism, or --prior 0.5")
-    return value
+def _infer(given: "list[Published]", model: Any, asked: Asked, progress: Any) -> Any:
+    from privurn.inference.infer import infer as conclude
+
+    return conclude(
+        given,
+        model,
+        ask=asked.ask,
+        of="sample" if asked.typed["sample"] else "population",
+        run=asked.run(progress),
+        level=asked.level,
+    )
+
+
+def _published(releases: list[Path], model: str | None) -> "tuple[str, list[Published]]":
+    """What kind of numbers was published, and the numbers."""
+    from privurn.inference.published import published
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
+
+    given = [published(str(each), mixture=model == "mixture") for each in releases]
+    if not all(each.private for each in given):
+        note("warning: this was released with seeded randomness: it is not private.")
+    kind, numbers = given[0].kind, given[0].numbers
+    own = numbers.model if isinstance(numbers, NoisyStatistics) else kind
+    if model not in (None, own) and not (kind == "counts" and model == "table"):
+        raise FormatError(f"the model {model!r} is not for what was published.", hint=f"--model {own}, or leave it out")
+    return kind, given
+
+
+def _refuse_others(context: typer.Context, kind: str, work: Any) -> None:
+    """Options that only other kinds of releases have a use for."""
+    every = {name for each in KINDS.values() for name in each.OPTIONS}
+    for name in sorted(every - set(work.OPTIONS)):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise FormatError(
+                f"the option --{name.replace('_', '-')} is not for {work.WHAT}.", hint="Leave it out; see privurn infer --help"
+            )
 
 
 @contextmanager
 def _patient_bar(*, quiet: bool) -> Iterator[Callable[[int, int, Mapping[str, float]], None]]:
     """A progress bar that only appears where the work takes longer than a moment."""
-    from contextlib import ExitStack
-
-    from privurn.inference.counts.sampling import silent
+    from privurn.inference.run import silent
 
     if quiet or not sys.stderr.isatty():
         yield silent
@@ -173,55 +256,3 @@ def _patient_bar(*, quiet: bool) -> Iterator[Callable[[int, int, Mapping[str, fl
                 shown[0](done, total, {name.replace("population:", ""): value for name, value in figures.items()})
 
         yield show
-
-
-def _write(
-    found: "Posterior", *, plot: str | None, kind: str, level: float, naive: bool, output: Path | None
-) -> dict[str, str]:
-    """The picture is drawn in full before the first file is touched."""
-    from privurn.drawing import save
-
-    figure = None if plot is None else found.plot(kind=kind, level=level, naive=naive)  # type: ignore[arg-type]
-    written = {}
-    if output is not None:
-        written["draws"] = str(found.save(output))
-    if figure is not None and plot is not None:
-        written["picture"] = str(save(figure, plot))
-    return written
-
-
-def _as_json(
-    found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", written: Mapping[str, str]
-) -> dict[str, Any]:
-    released = found.face_value
-    rows = []
-    for each in summaries:
-        row = each.to_json()
-        value = released.get(each.name, math.nan)
-        row["released"] = value if math.isfinite(value) else None
-        if each.name in beside:
-            row["naive"] = beside[each.name].to_json()
-        rows.append(row)
-    how = {key: value for key, value in found.draws.attributes.items() if value is None or isinstance(value, (str, int, float))}
-    told = {"functionals": rows, "how": how, "problems": list(found.problems())}
-    return {**told, **({"undefined": found.undefined} if found.undefined else {}), **written}
-
-
-def _print(found: "Posterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", level: float) -> None:
-    stated = found.draws.attributes
-    released = found.face_value
-    title = f"Posterior of the {found.of}: {stated['mechanisms']}; prior: {stated['prior']}; {stated['how']}"
-    columns = ["", "mean", "sd", f"{level:.0%} interval", "released"]
-    columns += [f"naive {level:.0%} interval (not valid)"] if beside else []
-    columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
-    rows = []
-    for each in summaries:
-        row = [*cells_of(each), short(released.get(each.name, math.nan))]
-        if beside:
-            row.append(interval(beside[each.name]) if each.name in beside else "-")
-        rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])
-    print_table(title, columns, rows)
-    if "largest_n" in stated:
-        print_text(
-            f"n is secret, and flat on 0 to {stated['largest_n']:,} a priori; with --largest-n you can say what you know."
-        )

@@ -1,342 +1,216 @@
-"""What the commands of `privurn infer` on noisy statistics share: reading what was typed, and showing what was found."""
+"""What all answers of `privurn infer` share: what was typed, checks before any work is done, cells of tables, files."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from privurn.cli.console import note, print_json, print_table, print_text
-from privurn.cli.inferring import (
-    cells_of,
-    check_common,
-    diagnostics_of,
-    interval,
-    named_pictures,
-    print_files,
-    short,
-    write_files,
-)
+from privurn.cli.console import note, print_text
 from privurn.cli.parsing import whole_number
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.inference.draws import Draws, Summary
-    from privurn.inference.sums.logistic_model import LogisticPrior
-    from privurn.inference.sums.mcem import Maximum
-    from privurn.inference.sums.regression_model import RegressionPrior
-    from privurn.inference.sums.size import SizePrior
-    from privurn.mechanisms.sums.statistic import NoisyStatistics
+    from privurn.inference.draws import Summary
+    from privurn.inference.posterior import Posterior
+    from privurn.inference.run import Run
 
-COMMANDS = {
-    "regression": "regression",
-    "logistic": "logistic",
-    "dirichlet": "dirichlet",
-    "table": "table",
-    "bernoulli": "mean",
-    "poisson": "mean",
-    "normal": "mean",
-}
-"""Which command belongs to which model."""
-
-PRIORS = {
-    "dirichlet": {"shape": 1.0, "rate": 0.1},
-    "table": {"cell": 1.0},
-    "bernoulli": {"ones": 1.0, "zeros": 1.0},
-    "poisson": {"shape": 1.0, "rate": 0.1},
-}
-"""Numbers of the priors of each model, with what they are where left out."""
-
-PICTURES = ("traces", "n", "intervals")
-P = TypeVar("P", "RegressionPrior", "LogisticPrior")
 MOST_ROWS = 60
 """Of a printed table; all are in the JSON and the netCDF file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What all the commands share, checked before any work is done."""
+    """What was typed, checked as far as that goes without the release."""
 
+    typed: Mapping[str, Any]
     draws: int | None
-    chains: int
-    warm_up: int
-    seed: int | None
-    moves: str
-    level: float
-    pictures: Mapping[str, str]
-    output: Path | None
-    synthetic: Path | None
-    json: bool
+    warm_up: int | None
+    records: int | None
 
+    @property
+    def ask(self) -> list[str] | None:
+        """What to report."""
+        return self.typed["ask"] or None
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What there is to show and to write."""
+    @property
+    def level(self) -> float:
+        """Of intervals."""
+        return float(self.typed["level"])
 
-    statistics: "NoisyStatistics"
-    draws: "Draws"
-    names: Sequence[str]
-    problems: Sequence[str]
-    beside: Mapping[str, "tuple[Summary, ...]"]
-    maximum: "Maximum | None"
-    write_synthetic: Callable[[Path], int]
+    @property
+    def json(self) -> bool:
+        """Whether a machine reads."""
+        return bool(self.typed["json"])
 
+    @property
+    def output(self) -> Path | None:
+        """The file of draws."""
+        found: Path | None = self.typed["output"]
+        return found
 
-def checked(
-    *,
-    draws: str,
-    chains: int,
-    warm_up: str,
-    seed: int | None,
-    moves: str = "interwoven",
-    level: float,
-    plot: list[str] | None,
-    output: Path | None,
-    synthetic: Path | None,
-    json: bool,
-) -> Asked:
-    """All that can be checked without the statistics."""
-    from privurn.output_files import check_new_file
+    def run(self, progress: Any) -> "Run":
+        """How to run."""
+        from privurn.inference.run import Run
 
-    check_common(level, output)
-    if moves not in ("interwoven", "centred"):
-        raise FormatError(f"the moves {moves!r} are not known.", hint="--moves interwoven or --moves centred")
-    length = None if draws == "auto" else whole_number(draws)
-    warm = whole_number(warm_up)
-    if (length is not None and length < 10) or warm < 0:
-        raise FormatError("chains need at least 10 draws, and no negative warm-up.", hint="--draws auto")
-    pictures = named_pictures(plot, PICTURES, example="--plot n=n.png")
-    if synthetic is not None:
-        if synthetic.suffix != ".csv":
-            raise FormatError("synthetic records are written as CSV.", hint="Name a file that ends in .csv")
-        check_new_file(synthetic)
-    return Asked(
-        draws=length,
-        chains=chains,
-        warm_up=warm,
-        seed=seed,
-        moves=moves,
-        level=level,
-        pictures=pictures,
-        output=output,
-        synthetic=synthetic,
-        json=json,
-    )
-
-
-def read(file: Path, command: str) -> "NoisyStatistics":
-    """The statistics of a file that is as it was released, and belongs to the command."""
-    from privurn.certificates.statistics import read_statistics
-
-    released = read_statistics(file)
-    if released.certificate["private"] is not True:
-        note("warning: these statistics were made with seeded noise: they are not private.")
-    statistics = released.statistics
-    if COMMANDS[statistics.model] != command:
-        raise FormatError(
-            f"{str(file)!r} holds statistics for the model {statistics.model}.",
-            hint=f"privurn infer {COMMANDS[statistics.model]} {file}",
+        return Run(
+            chains=self.typed["chains"],
+            warm_up=self.warm_up,
+            draws=self.draws,
+            thin=self.typed["thin"],
+            seed=self.typed["seed"],
+            checkpoint=self.typed["checkpoint"],
+            progress=progress,
         )
-    return statistics
+
+    def pictures(self, known: Sequence[str]) -> dict[str, str]:
+        """Files by kind, from KIND=FILE; FILE alone is the first kind."""
+        found = {}
+        for each in self.typed["plot"] or []:
+            kind, equals, target = each.partition("=")
+            kind, target = (kind, target) if equals else (known[0], each)
+            if kind not in known:
+                raise FormatError(
+                    f"the picture {kind!r} is not known.", hint=f"{', '.join(known)}; for example --plot {known[-1]}=p.png"
+                )
+            check_picture(target)
+            found[kind] = target
+        return found
+
+    def synthetic(self, suffixes: Sequence[str] = (".csv", ".parquet")) -> Path | None:
+        """A new file of records."""
+        from privurn.output_files import check_new_file
+
+        target: Path | None = self.typed["synthetic"]
+        if target is None:
+            return None
+        if target.suffix not in suffixes:
+            words = " or ".join({".csv": "CSV", ".parquet": "Parquet"}[each] for each in suffixes)
+            raise FormatError(f"synthetic records are written as {words}.", hint="Name a file that ends in .csv")
+        return check_new_file(target)
 
 
-def numbers_of_prior(given: list[str] | None, known: Mapping[str, float], model: str) -> dict[str, float]:
-    """Positive numbers by name."""
-    found = dict(known)
-    for each in given or []:
-        name, _, text = each.partition("=")
-        name = name.replace("-", "_")
-        if name not in known:
-            raise FormatError(
-                f"the prior of the model {model} has no number {name!r}.",
-                hint=" ".join(f"--prior {key}={value:g}" for key, value in known.items()),
-            )
-        found[name] = _number(each, text)
-        if found[name] <= 0.0:
-            raise FormatError(f"the prior {each!r} must be positive.", hint=f"For example --prior {name}=1")
-    return found
+def checked(typed: Mapping[str, Any]) -> Asked:
+    """All that can be checked without the release."""
+    from privurn.inference.draws import check_netcdf_name
+    from privurn.output_files import check_file
+
+    if not 0.0 < typed["level"] < 1.0:
+        raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
+    if typed["output"] is not None:
+        check_netcdf_name(typed["output"])
+    if typed["checkpoint"] is not None:
+        check_file(typed["checkpoint"])
+    records = None if typed["records"] is None else whole_number(typed["records"])
+    if records is not None and (records < 1 or typed["synthetic"] is None):
+        raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic new.csv --records 1000")
+    warm_up = None if typed["warm_up"] is None else whole_number(typed["warm_up"])
+    if warm_up is not None and warm_up < 0:
+        raise FormatError("there is no negative warm-up.", hint="--warm-up 1000")
+    draws = None if typed["draws"] == "auto" else whole_number(typed["draws"])
+    return Asked(typed=typed, draws=draws, warm_up=warm_up, records=records)
 
 
-def _number(each: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise FormatError(f"the prior {each!r} is not understood.", hint="--prior NAME=NUMBER")
-    return value
+def check_picture(path: str) -> None:
+    """The name of a picture."""
+    from privurn.drawing import check_suffix
+    from privurn.output_files import check_file
+
+    check_suffix(path)
+    check_file(path)
 
 
-def prior_of_regression(statistics: "NoisyStatistics", given: list[str] | None) -> "RegressionPrior":
-    """The one that follows the bounds, or the unit one, with single numbers changed."""
-    from privurn.inference.sums.regression_model import RegressionModel
-
-    return _changed(RegressionModel.from_statistics(statistics).prior, given)
-
-
-def prior_of_logistic(statistics: "NoisyStatistics", given: list[str] | None) -> "LogisticPrior":
-    """The same for logistic regression."""
-    from privurn.inference.sums.logistic_model import LogisticModel
-
-    return _changed(LogisticModel.from_statistics(statistics).prior, given)
-
-
-def _changed(prior: P, given: list[str] | None) -> P:
-    """The prior, or that of its kind with ones everywhere, with single numbers changed by name."""
-    words = list(given or [])
-    if "unit" in words:
-        words.remove("unit")
-        prior = type(prior)()
-    known = [each.name for each in fields(prior)]
-    for each in words:
-        name, _, text = each.partition("=")
-        name = name.replace("-", "_")
-        if name not in known:
-            raise FormatError(f"the prior has no number {name!r}.", hint=f"unit, or one of: {', '.join(known)}")
-        prior = replace(prior, **{name: _number(each, text)})
-    return prior
-
-
-def prior_of_size(text: str | None, statistics: "NoisyStatistics") -> "SizePrior | None":
-    """A prior of n, where one was typed and n is secret."""
-    from privurn.inference.sums.size import SizePrior
-
-    if text is None:
-        return None
-    if statistics.n is not None:
-        raise FormatError("the number of records is public: it has no prior.", hint="Leave --prior-n out")
-    first, colon, second = text.partition(":")
-    if first == "poisson" and colon:
-        return SizePrior(kind="poisson", mean=_number(text, second))
-    if not colon:
-        raise FormatError(f"the prior {text!r} of n is not understood.", hint="--prior-n 500:2000 or --prior-n poisson:1000")
-    return SizePrior(lower=whole_number(first), upper=whole_number(second))
-
-
-def finish(answer: Answer, asked: Asked) -> None:
-    """Warn, write, show."""
-    names = [name for name in answer.names if name != "n" or answer.statistics.n is None]
-    summaries = answer.draws.summary(names, level=asked.level)
-    if answer.problems:
-        note(f"WARNING: the chains have NOT mixed; do not trust these figures ({len(answer.problems)} of {len(summaries)}):")
-        for problem in answer.problems[:5]:
+def warn(mixing: Sequence[str], others: Sequence[str] = (), *, figures: int) -> None:
+    """Loudly where chains have not mixed."""
+    if mixing:
+        note(f"WARNING: the chains have NOT mixed; do not trust these figures ({len(mixing)} of {figures}):")
+        for problem in mixing[:5]:
             note(f"  {problem}")
-    if answer.maximum is not None and answer.maximum.problems:
-        note("WARNING: the maximum of the likelihood is NOT to be trusted:")
-        for problem in answer.maximum.problems[:5]:
-            note(f"  {problem}")
-    figures = [(_picture(kind, answer, summaries), target) for kind, target in asked.pictures.items()]
-    written = write_files(
-        answer.draws.save,
-        asked.output,
-        figures=figures,
-        synthetic=asked.synthetic,
-        write_synthetic=answer.write_synthetic,
-    )
-    if asked.json:
-        print_json(_as_json(answer, summaries, written))
-        return
-    _print(answer, summaries, asked)
-    print_files(written)
+    for problem in others:
+        note(f"warning: {problem}")
 
 
-def _picture(kind: str, answer: Answer, summaries: "Sequence[Summary]") -> "Figure":
-    from privurn.drawing import interval_picture, trace_picture, whole_number_picture
-
-    if kind == "traces":
-        return trace_picture(answer.draws.numbers(answer.names))
-    if kind == "n":
-        if answer.statistics.n is not None:
-            raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")
-        noisy = answer.statistics.noisy_n
-        return whole_number_picture(answer.draws["n"], name="n", marks={} if noisy is None else {"noisy n": noisy})
-    leading = summaries[0].name.partition("[")[0]
-    shown = [each for each in summaries if each.name.partition("[")[0] == leading or each.name == "log_odds_ratio"][:6]
-    named = {each.name for each in shown}
-    groups = {"posterior": shown}
-    groups |= {key: [each for each in rows if each.name in named] for key, rows in answer.beside.items()}
-    return interval_picture(groups, title="Posterior and comparators" if answer.beside else "Posterior")
-
-
-def _acceptance(draws: "Draws") -> dict[str, float]:
-    """Share of proposals of each move that were accepted."""
-    rates = {name: float(np.mean(values)) for name, values in draws.sample_stats.items() if name.startswith("acceptance_")}
-    return {name.removeprefix("acceptance_"): rate for name, rate in rates.items()}
-
-
-def _highest(maximum: "Maximum") -> dict[str, tuple[float, float]]:
-    """Estimate and Monte Carlo error by the names that summaries use."""
-    return {row.name: (row.mean, row.standard_error) for row in maximum.summary()}
-
-
-def _as_json(answer: Answer, summaries: "Sequence[Summary]", written: Mapping[str, str]) -> dict[str, Any]:
-    statistics, draws = answer.statistics, answer.draws
-    beside = {key: {each.name: each for each in rows} for key, rows in answer.beside.items()}
-    rows = []
-    for each in summaries:
-        extra = {key.replace("-", "_"): named[each.name].to_json() for key, named in beside.items() if each.name in named}
-        rows.append({**each.to_json(), **extra})
-    told: dict[str, Any] = {
-        "model": statistics.model,
-        "neighbouring": statistics.neighbouring,
-        "n": {"public": statistics.n, "noisy": statistics.noisy_n},
-        "variables": rows,
-        "acceptance": _acceptance(draws),
+def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> dict[str, Any]:
+    """What every answer says to machines."""
+    draws = found.draws
+    stated = {
+        name: draws.attributes[name]
+        for name in ("length", "warm_up", "forgotten", "seed", "sampler")
+        if name in draws.attributes
+    }
+    return {
+        "variables": list(rows),
         "chains": draws.n_chains,
         "draws": draws.n_draws,
-        "length": draws.attributes["length"],
-        "warm_up": draws.attributes["warm_up"],
-        "forgotten": draws.attributes["forgotten"],
-        "seed": draws.attributes["seed"],
-        "sampler": draws.attributes["sampler"],
-        "mixed": not answer.problems,
-        "problems": list(answer.problems),
+        **stated,
+        "mixed": found.mixed,
+        "problems": list(problems),
+        **({"undefined": found.undefined} if found.undefined else {}),
     }
-    if answer.maximum is not None:
-        found = {name: {"estimate": _finite(a), "error": _finite(b)} for name, (a, b) in _highest(answer.maximum).items()}
-        told["maximum"] = {"converged": not answer.maximum.problems, "variables": found}
-    return {**told, "files": dict(written)}
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def write_files(
+    found: "Posterior",
+    asked: Asked,
+    *,
+    figures: "Sequence[tuple[Figure, str]]",
+    synthetic: Path | None,
+    write_synthetic: Callable[[Path], Any],
+) -> dict[str, str]:
+    """What was asked for, by name; pictures are drawn in full before the first file is touched."""
+    from privurn.drawing import save
+
+    written = {}
+    if asked.output is not None:
+        written["draws"] = str(found.save(asked.output))
+    if synthetic is not None:
+        write_synthetic(synthetic)
+        written["synthetic"] = str(synthetic)
+    if figures:
+        written["pictures"] = ", ".join(str(save(figure, target)) for figure, target in figures)
+    return written
 
 
-def _print(answer: Answer, summaries: "Sequence[Summary]", asked: Asked) -> None:
-    statistics, draws = answer.statistics, answer.draws
-    size = f"n = {statistics.n:,} public" if statistics.n is not None else "n secret"
-    if statistics.noisy_n is not None:
-        size += f", noisy n {statistics.noisy_n:,.5g}"
-    columns = ["", "mean", "sd", f"{asked.level:.0%} interval"]
-    columns += [f"{key} {asked.level:.0%} interval (ignores noise)" if key == "plug-in" else key for key in answer.beside]
-    columns += ["maximum likelihood"] if answer.maximum is not None else []
-    columns += ["effective draws", "R-hat"]
-    beside = [{each.name: each for each in rows} for rows in answer.beside.values()]
-    highest = None if answer.maximum is None else _highest(answer.maximum)
-    rows = []
-    for each in summaries[:MOST_ROWS]:
-        row = cells_of(each)
-        row += [_point_or_interval(named[each.name]) if each.name in named else "-" for named in beside]
-        if highest is not None:
-            row.append("{} (+- {})".format(*map(short, highest[each.name])) if each.name in highest else "-")
-        rows.append(row + diagnostics_of(each))
-    print_table(f"Posterior from noisy statistics: {statistics.model}, {statistics.neighbouring}, {size}", columns, rows)
-    if len(summaries) > MOST_ROWS:
-        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
-    length = "until they had mixed" if draws.attributes["length"] == "chosen" and not answer.problems else "as asked"
-    length = "the longest tried" if draws.attributes["length"] == "chosen" and answer.problems else length
-    accepted = ", ".join(f"{name} {rate:.0%}" for name, rate in _acceptance(draws).items())
+def print_files(written: Mapping[str, str]) -> None:
+    """Where everything is."""
+    for what, path in written.items():
+        print_text(f"{what.capitalize()}: {path}")
+
+
+def print_length(found: "Posterior", accepted: str) -> None:
+    """How long the chains were, and why."""
+    draws = found.draws
+    stated = draws.attributes
+    chosen = stated["length"] == "chosen"
+    length = ("until they had mixed" if found.mixed else "the longest tried") if chosen else "as asked"
     print_text(
-        f"{draws.attributes['sampler']}: {draws.n_chains} chains of {draws.n_draws:,} draws ({length}) after "
-        f"{draws.attributes['warm_up'] + draws.attributes['forgotten']:,} sweeps"
-        + (f"; accepted: {accepted}" if accepted else "")
+        f"{stated['sampler']}: {draws.n_chains} chains of {draws.n_draws:,} draws ({length}) after "
+        f"{stated['warm_up'] + stated['forgotten'] * stated['thin']:,} sweeps" + (f"; accepted: {accepted}" if accepted else "")
     )
 
 
-def _point_or_interval(each: "Summary") -> str:
-    """Some comparators know no more than one number."""
-    return short(each.mean) if each.lower == each.upper else interval(each)
+def cells_of(each: "Summary") -> list[str]:
+    """Name, mean, deviation and interval."""
+    from rich.markup import escape  # beta[age] is no style
+
+    return [escape(each.name), short(each.mean), short(each.deviation), interval(each)]
+
+
+def diagnostics_of(each: "Summary") -> list[str]:
+    """Effective draws and R-hat."""
+    effective = f"{each.effective_draws:,.0f}" if math.isfinite(each.effective_draws) else "-"
+    return [effective, "-" if each.r_hat is None or math.isnan(each.r_hat) else f"{each.r_hat:.3f}"]
+
+
+def interval(each: "Summary") -> str:
+    """From here to there."""
+    return f"{short(each.lower)} to {short(each.upper)}"
+
+
+def short(value: float) -> str:
+    """Five digits, without an exponent where it can be helped."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10_000.0 else f"{value:.5g}"

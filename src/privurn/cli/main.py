@@ -12,8 +12,6 @@ from privurn.cli import (
     audit,
     compare,
     infer,
-    infer_mixture,
-    infer_statistics,
     ledger,
     plan,
     privatise,
@@ -46,13 +44,11 @@ app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.re
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)
 app.command("statistics", epilog=statistics.EXAMPLES)(statistics.statistics)
+app.command("infer", epilog=infer.EXAMPLES)(infer.infer)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
-infer_statistics.register(infer.app)
-infer.app.command("mixture", epilog=infer_mixture.EXAMPLES)(infer_mixture.mixture)
-app.add_typer(infer.app, name="infer")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from privurn.errors import FormatError
-from privurn.inference.sampler import Arrays, Chain, Run, Sampler, Schedule, joined_pieces
+from privurn.inference.sampler import Arrays, Chain, Sampler, Schedule, Underway, joined_pieces
 from privurn.output_files import PARTIAL
 
 
@@ -24,7 +24,7 @@ def checkpoint_file(given: str | Path) -> Path:
     return file
 
 
-def save_run(file: Path, sampler: Sampler, schedule: Schedule, run: Run) -> None:
+def save_run(file: Path, sampler: Sampler, schedule: Schedule, run: Underway) -> None:
     """One file, written beside and then renamed: a kill in the middle leaves the one before."""
     arrays: Arrays = {}
     for i, chain in enumerate(run.chains):
@@ -50,7 +50,7 @@ def save_run(file: Path, sampler: Sampler, schedule: Schedule, run: Run) -> None
         raise
 
 
-def restored_run(file: Path, sampler: Sampler, stages: tuple[Schedule, ...]) -> Run:
+def restored_run(file: Path, sampler: Sampler, stages: tuple[Schedule, ...]) -> Underway:
     """The run of a file, if one of these schedules, each of which carries on the one before, could have written it."""
     try:
         with np.load(file, allow_pickle=False) as stored:
@@ -82,4 +82,4 @@ def restored_run(file: Path, sampler: Sampler, stages: tuple[Schedule, ...]) -> 
                 parts[kind][key] = values
         kept = (parts["kept"],) if parts["kept"] else ()
         chains.append(Chain(rng, parts["state"], kept, (parts["diagnostics"],) if kept else ()))
-    return Run(int(before["seed"]), tuple(chains), done, forgotten)
+    return Underway(int(before["seed"]), tuple(chains), done, forgotten)

@@ -6,7 +6,7 @@ The arrays are NumPy's, so that everything works without xarray being imported; 
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,6 +100,11 @@ class Draws:
         return name in self.variables
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of the variables."""
+        return tuple(self.variables)
+
+    @property
     def n_chains(self) -> int:
         """Chains."""
         return int(next(iter(self.variables.values())).shape[0])
@@ -126,7 +131,18 @@ class Draws:
         for name in self.variables if names is None else names:
             values = self[name]
             for index in np.ndindex(values.shape[2:]):
-                yield self._label(name, index), values[(..., *index)].astype(np.float64)
+                yield self._label(name, index), _defined(values[(..., *index)].astype(np.float64))
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """Draws that are NaN, by number: those that hold no record that it speaks of. Summaries leave them out."""
+        every = {name: values for name, values in self.variables.items() if values.dtype.kind == "f" and np.isnan(values).any()}
+        counted = {
+            self._label(name, index): int(np.isnan(values[(..., *index)]).sum())
+            for name, values in every.items()
+            for index in np.ndindex(values.shape[2:])
+        }
+        return {name: count for name, count in counted.items() if count}
 
     def _label(self, name: str, index: tuple[int, ...]) -> str:
         if not index:
@@ -136,6 +152,23 @@ class Draws:
             str(self.coords[axes[i]][k]) if i < len(axes) and axes[i] in self.coords else str(k) for i, k in enumerate(index)
         ]
         return f"{name}[{', '.join(places)}]"
+
+    def only(self, names: Sequence[str]) -> "Draws":
+        """Named variables, or single numbers of them by the names that summaries use, such as beta[age]."""
+        found: dict[str, NDArray[Any]] = {}
+        for name in names:
+            if name in self.variables:
+                found[name] = self.variables[name]
+                continue
+            numbers = {
+                self._label(each, index): values[(..., *index)]
+                for each, values in self.variables.items()
+                for index in np.ndindex(values.shape[2:])
+            }
+            if name not in numbers:
+                raise ModelError(f"there are no draws of {name!r}.", hint=f"There are: {', '.join(list(numbers)[:20])}")
+            found[name] = numbers[name]
+        return replace(self, variables=found, sample_stats={})
 
     def _summarise(self, name: str, values: NDArray[np.float64], level: float) -> Summary:
         lower, upper = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
@@ -227,6 +260,16 @@ class Draws:
         target = check_netcdf_name(path)
         tree = self.to_datatree()
         return write_file(target, lambda partial: tree.to_netcdf(partial, engine="h5netcdf"), new=False)
+
+
+def _defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Chains of the same length without NaN, and without those that hold nothing else; as they are where all do."""
+    absent = np.isnan(values)
+    if not absent.any() or absent.all():
+        return values
+    kept = [chain[~missing] for chain, missing in zip(values, absent, strict=True) if not missing.all()]
+    length = min(map(len, kept))
+    return np.stack([chain[:length] for chain in kept])
 
 
 def _decided_by_few(each: Summary, values: NDArray[np.float64]) -> bool:

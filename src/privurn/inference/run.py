@@ -25,23 +25,30 @@ from privurn.inference.draws import Draws, NotMixed, effective_draws
 from privurn.inference.sampler import (
     Arrays,
     Chain,
+    Lengths,
     Progress,
     Run,
     Sampler,
     Schedule,
+    Underway,
     concatenated,
+    silent,
     whole_number,
 )
 
 __all__ = [
     "Arrays",
+    "Lengths",
     "NotMixed",
     "Progress",
+    "Run",
     "Sampler",
     "Schedule",
     "run_chains",
+    "run_engine",
     "run_until_mixed",
     "say_not_mixed",
+    "silent",
     "whole_number",
 ]
 
@@ -66,7 +73,7 @@ class _Work:
     progress: Progress
     labels: Mapping[str, Any]
 
-    def begun(self, stages: tuple[Schedule, ...]) -> Run:
+    def begun(self, stages: tuple[Schedule, ...]) -> Underway:
         """A run at its start, or where its checkpoint has it."""
         if self.file is not None and self.file.exists():
             return restored_run(self.file, self.sampler, stages)
@@ -74,9 +81,9 @@ class _Work:
         seed = secrets.randbits(63) if schedule.seed is None else schedule.seed
         seeds = np.random.SeedSequence(seed).spawn(schedule.chains)
         generators = [np.random.Generator(np.random.PCG64(each)) for each in seeds]
-        return Run(seed, tuple(Chain(rng, self.sampler.start(rng)) for rng in generators), 0)
+        return Underway(seed, tuple(Chain(rng, self.sampler.start(rng)) for rng in generators), 0)
 
-    def advanced(self, run: Run, schedule: Schedule) -> Run:
+    def advanced(self, run: Underway, schedule: Schedule) -> Underway:
         """The run at the end of a schedule."""
         saved = time.monotonic()
         pool = ThreadPoolExecutor(min(schedule.chains, self.threads))
@@ -85,7 +92,7 @@ class _Work:
                 sweeps = _piece(schedule, run.done)
                 warming = run.done < schedule.warm_up
                 jobs = [pool.submit(_advance, self.sampler, each, sweeps, schedule.thin, warming) for each in run.chains]
-                run = Run(run.seed, tuple(job.result() for job in jobs), run.done + sweeps, run.forgotten)
+                run = Underway(run.seed, tuple(job.result() for job in jobs), run.done + sweeps, run.forgotten)
                 self.progress(run.done, schedule.sweeps, _figures(self.sampler, run.chains))
                 if self.file is not None and time.monotonic() - saved > SAVE_EVERY:
                     save_run(self.file, self.sampler, schedule, run)
@@ -96,7 +103,7 @@ class _Work:
                 save_run(self.file, self.sampler, schedule, run)
         return run.forgetting(schedule.forgotten)
 
-    def draws(self, run: Run, schedule: Schedule) -> Draws:
+    def draws(self, run: Underway, schedule: Schedule) -> Draws:
         """What a run has kept."""
         return Draws(
             variables=_joined([each.kept for each in run.chains]),
@@ -119,7 +126,7 @@ def run_chains(
     schedule: Schedule,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
-    progress: Progress = lambda done, total, figures: None,
+    progress: Progress = silent,
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
@@ -141,7 +148,7 @@ def run_until_mixed(
     judged: Callable[[Draws], Draws] = lambda draws: draws,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
-    progress: Progress = lambda done, total, figures: None,
+    progress: Progress = silent,
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
@@ -161,10 +168,38 @@ def run_until_mixed(
     for stage in [each for each in stages if each.carries_on(run.done, run.forgotten)]:
         run = work.advanced(run.forgetting(stage.forgotten), stage)
         draws = work.draws(run, stage)
-        problems = judged(draws).problems()
-        if not problems or (stage.draws >= TAILS * schedule.draws and not judged(draws).problems(means=False)):
+        shown = judged(draws)
+        problems = shown.problems()
+        if not problems or (stage.draws >= TAILS * schedule.draws and not shown.problems(means=False)):
             break
     return draws, problems
+
+
+def run_engine(
+    sampler: Sampler,
+    run: Run,
+    *,
+    usual: Lengths,
+    judged: Callable[[Draws], Draws] = lambda draws: draws,
+    dims: Mapping[str, tuple[str, ...]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> tuple[Draws, Problems]:
+    """Draws of any engine: of the length that was given, or until those that are `judged` have mixed."""
+    schedule = run.schedule(usual)
+    chosen = run.draws is None
+    return run_until_mixed(
+        sampler,
+        schedule=schedule,
+        longest=(run.longest or usual.longest) if chosen else schedule.draws,
+        judged=judged,
+        threads=run.threads,
+        checkpoint=run.checkpoint,
+        progress=run.progress,
+        dims=dims,
+        coords=coords,
+        attributes={**(attributes or {}), "length": "chosen" if chosen else "given"},
+    )
 
 
 def say_not_mixed(draws: Draws, problems: Problems, *, most: int = 3, stacklevel: int = 2) -> None:

@@ -1,7 +1,9 @@
 """What can be run, for how long, and where a run is: plain data that the runner and its checkpoints share."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,6 +85,62 @@ class Schedule:
         return replace(self, forgotten=self.forgotten + self.draws, draws=2 * self.draws)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """What an engine runs where nothing else is asked for: warm-up, draws at first, sweeps a draw, and where doubling ends."""
+
+    warm_up: int
+    draws: int
+    longest: int
+    thin: int = 1
+
+
+def silent(done: int, total: int, figures: Mapping[str, float]) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How to run an inference, whatever its engine.
+
+    `draws` of each chain; left out, chains go on until what was asked for has mixed, at most to `longest` draws, and results
+    say so where it has not. `warm_up` sweeps come first, one draw is kept every `thin` sweeps; left out they are the engine's
+    own. The same `seed` gives the same draws, with any number of `threads`. A run that was interrupted goes on from its
+    `checkpoint`, a file. `progress` is called with the sweeps done, those in all, and figures worth showing.
+
+    >>> Run(draws=500, seed=1).chains
+    4
+    """
+
+    chains: int = 4
+    warm_up: int | None = None
+    draws: int | None = None
+    thin: int | None = None
+    seed: int | None = None
+    longest: int | None = None
+    threads: int | None = None
+    checkpoint: str | Path | None = None
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        for name, least in (("longest", 1), ("threads", 1)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, whole_number(name, getattr(self, name), least=least, example=1000))
+        if not callable(self.progress):
+            raise ModelError("progress must be a function.", hint="progress=lambda done, total, figures: print(done, total)")
+        self.schedule(Lengths(warm_up=0, draws=1, longest=1))  # the other numbers are checked there
+
+    def schedule(self, usual: Lengths) -> Schedule:
+        """The first length of the run."""
+        given = {name: getattr(self, name) for name in ("warm_up", "draws", "thin")}
+        chosen = {name: getattr(usual, name) if value is None else value for name, value in given.items()}
+        return Schedule(chains=self.chains, seed=self.seed, **chosen)
+
+    def settled(self) -> "Run":
+        """The same with a seed, so that the same draws can be made again."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
+
+
 @dataclass(frozen=True)
 class Chain:
     """One chain in the making; a piece of work gives a new one, so that an interrupted piece leaves the old one as it was."""
@@ -98,7 +156,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Run:
+class Underway:
     """All chains, after the same number of sweeps; what they keep starts after `forgotten` draws."""
 
     seed: int
@@ -106,7 +164,7 @@ class Run:
     done: int
     forgotten: int = 0
 
-    def forgetting(self, draws: int) -> "Run":
+    def forgetting(self, draws: int) -> "Underway":
         """The same run where that many draws from the first one on are forgotten."""
         more = draws - self.forgotten
         return self if more == 0 else replace(self, chains=tuple(each.without(more) for each in self.chains), forgotten=draws)

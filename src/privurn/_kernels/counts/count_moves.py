@@ -24,11 +24,12 @@ WIDE = 3.0
 
 
 class Limits(NamedTuple):
-    """Numbers that moves need: where fresh draws end, how far noise reaches (in records), the bound of n (or -1), worth."""
+    """Numbers that moves need: where fresh draws end, how far noise reaches (in records), bounds of n (or -1), worth."""
 
     window: int
     reach_seen: float
     reach_hidden: float
+    smallest_n: int
     largest_n: int
     worth_total: float
 
@@ -71,12 +72,12 @@ def update_cell(i, n, carried, limits, prior_total, worth, rng, prior, settings,
     """New count of cell i where n is secret, G = `prior_total`; returns the new n."""
     x = counts[i]
     others = n - x
-    most = limits.largest_n - others
+    least, most = max(0, limits.smallest_n - others), limits.largest_n - others
     reach = limits.reach_seen if carried else min(limits.reach_seen, limits.reach_hidden)
     deviation = 2.0 + others * math.sqrt(worth[i]) / (limits.worth_total - worth[i] + 1.0)
     width = 1 + int(min(WIDE * min(deviation, reach), float(most)))
     line = Growth(i, others, carried, prior_total)
-    y = next_point(line, x, 0, most, width, limits.window, rng, prior, settings, factors, hidden, counts, noisy, kept, sums)
+    y = next_point(line, x, least, most, width, limits.window, rng, prior, settings, factors, hidden, counts, noisy, kept, sums)
     if carried:
         update_moved(noisy, sums, hidden, i, y - x)
     counts[i] = y
@@ -161,7 +162,7 @@ def update_size(
     log_r = -math.exp(LARGEST_RESIZE - RESIZE_RANGE * rng.random() ** 2)
     growing = rng.random() < 0.5
     size = update_resized(proposed, counts, prior, limits.largest_n, log_r, growing, rng)
-    if size < 0:
+    if size < limits.smallest_n or size < 0:
         return n, 0.0
     change = size_log(size, prior_total, settings) - size_log(n, prior_total, settings)
     change += -prior_total * log_r if growing else prior_total * log_r

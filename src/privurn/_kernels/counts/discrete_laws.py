@@ -52,6 +52,15 @@ def noise_log(kind, scale, z):
 
 
 @compiled
+def poisson_log(n, mean):
+    """Logarithm of the Poisson probability of n, without subtracting large numbers from each other."""
+    if n < FAR:
+        return n * math.log(mean) - mean - math.lgamma(n + 1.0)
+    ratio = math.log(mean / n) if 2.0 * mean < n else math.log1p((mean - n) / n)
+    return n * ratio + (n - mean) - 0.5 * math.log(2.0 * math.pi * n) - stirling_tail(float(n))
+
+
+@compiled
 def two_sided_geometric(scale, rng):
     """A whole number with P(z) proportional to e^(-|z|/scale): the difference of two rounded exponentials."""
     return math.floor(rng.standard_exponential() * scale) - math.floor(rng.standard_exponential() * scale)

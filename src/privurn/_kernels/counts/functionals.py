@@ -22,13 +22,15 @@ RATIO = 0
 VARIANCE = 1
 DEVIATION = 2
 QUANTILE = 3
+LOG_ODDS = 4
 
 
 class Plan(NamedTuple):
     """What is computed of each draw.
 
     RATIO: offset + s[first]/s[below]; VARIANCE: s[second]/s[below] - (s[first]/s[below])^2; DEVIATION: its root; QUANTILE: of
-    column `first` at `level`. Rows of `order`, `low` and `high` list the groups that hold a number of that column, `numbers`
+    column `first` at `level`; LOG_ODDS: log of s[first] s[first + 1]/(s[first + 2] s[first + 3]). Rows of `order`,
+    `low` and `high` list the groups that hold a number of that column, `numbers`
     of them, by increasing value.
     """
 
@@ -53,6 +55,9 @@ def update_row(row, masses, sums, plan):
         if kind == QUANTILE:
             row[f] = quantile(masses, plan, plan.first[f], plan.level[f])
             continue
+        if kind == LOG_ODDS:
+            row[f] = log_odds(sums, plan.first[f])
+            continue
         total = sums[plan.below[f]]
         if not total > 0.0:
             row[f] = np.nan
@@ -62,6 +67,14 @@ def update_row(row, masses, sums, plan):
             mean = sums[plan.first[f]] / total
             variance = max(sums[plan.second[f]] / total - mean * mean, 0.0)
             row[f] = variance if kind == VARIANCE else np.sqrt(variance)
+
+
+@compiled
+def log_odds(sums, a):
+    """The log odds ratio of four sums in a row; NaN where one is 0."""
+    if not min(sums[a], sums[a + 1], sums[a + 2], sums[a + 3]) > 0.0:
+        return np.nan
+    return np.log(sums[a]) + np.log(sums[a + 1]) - np.log(sums[a + 2]) - np.log(sums[a + 3])
 
 
 @compiled

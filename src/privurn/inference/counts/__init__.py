@@ -1,7 +1,8 @@
-"""Posteriors of releases: what an analyst may conclude from what was published."""
+"""Posteriors of latent counts: what an analyst may conclude from released cells, records or noisy counts."""
 
-from privurn.inference.counts.posterior import posterior
+from privurn.inference.counts.model import CountModel
+from privurn.inference.counts.posterior import count_posterior
 from privurn.inference.counts.released import Observed
-from privurn.inference.counts.results import Estimate, Posterior
+from privurn.inference.counts.results import CountPosterior, Estimate
 
-__all__ = ["Estimate", "Observed", "Posterior", "posterior"]
+__all__ = ["CountModel", "CountPosterior", "Estimate", "Observed", "count_posterior"]

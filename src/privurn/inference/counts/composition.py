@@ -21,6 +21,7 @@ from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
+from privurn.mechanisms.sums.statistic import StatisticMechanism
 from privurn.mechanisms.urn_plan import effective_sample_size
 
 Floats = NDArray[np.float64]
@@ -130,7 +131,7 @@ def _dirichlet(shapes: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
-def composition(mechanism: Mechanism, *, counts: ArrayLike) -> Composition:
+def composition(mechanism: Mechanism | StatisticMechanism, *, counts: ArrayLike) -> Composition:
     """What a release says under the mechanism's own prior.
 
     Parameters
@@ -154,7 +155,7 @@ def composition(mechanism: Mechanism, *, counts: ArrayLike) -> Composition:
     return Composition(n=mechanism.n, prior=prior, released=_released(mechanism, counts, cells=len(prior)))
 
 
-def urn_prior(mechanism: Mechanism) -> Floats:
+def urn_prior(mechanism: Mechanism | StatisticMechanism) -> Floats:
     """Prior records of each cell in the mechanism's urn, where it is an urn on finitely many cells."""
     if isinstance(mechanism, PitmanYor) and mechanism.discount == 0 and not mechanism.old_values_only:
         if isinstance(mechanism.base, FiniteBase):
@@ -173,7 +174,7 @@ def urn_prior(mechanism: Mechanism) -> Floats:
     return np.array(np.broadcast_to(alphas, mechanism.cells), np.float64)
 
 
-def _released(mechanism: Mechanism, counts: ArrayLike, *, cells: int) -> Whole:
+def _released(mechanism: Mechanism | StatisticMechanism, counts: ArrayLike, *, cells: int) -> Whole:
     given = np.asarray(counts, np.float64).reshape(-1)
     if isinstance(mechanism, PosteriorSample):
         given = given * mechanism.records

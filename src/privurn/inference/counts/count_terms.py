@@ -3,6 +3,7 @@
 C_i are the confidential counts, k cells, n = sum C. Factors that depend on neither C nor a latent number are left out.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
+from privurn.mechanisms.sums.statistic import StatisticMechanism
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.laws.noisy_counts import STEPS, Noise
 
 OFF_LATTICE = 1e-6
@@ -109,10 +112,23 @@ class NoisyRecordsTerm:
         return len(self.released)
 
 
-Term = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisySizeTerm:
+    """The number of all records plus noise: P(noisy - n) proportional to e^(-|z|/scale), or to e^(-z^2/(2 scale^2))."""
+
+    gaussian: bool
+    scale: float
+    noisy: float
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.scale <= LARGEST_SCALE and math.isfinite(self.noisy)):
+            raise ModelError(f"a noisy n is finite, and the scale of its noise positive and at most {LARGEST_SCALE:g}.")
 
 
-def term_for(mechanism: Mechanism, *, counts: NDArray[Any]) -> Term:
+Term = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm | NoisySizeTerm
+
+
+def term_for(mechanism: Mechanism | StatisticMechanism, *, counts: NDArray[Any]) -> Term:
     """The likelihood of what a mechanism published.
 
     `counts`: the number of records released in each cell; for published noisy counts, these; for posterior samples, the
@@ -140,6 +156,10 @@ def term_for(mechanism: Mechanism, *, counts: NDArray[Any]) -> Term:
         return MixtureTerm(weight=float(mechanism.weight), released=released)
     if isinstance(mechanism, PerturbedHistogram):
         return _noisy_term(mechanism, given)
+    if isinstance(mechanism, TableStatistic):
+        noise = mechanism.noise_name
+        noisy = _whole(given * float(STEPS[noise]), cells=mechanism.n_entries, signed=True)
+        return NoisyCountsTerm(noise=noise, scale=mechanism.noise.scale, noisy=noisy)
     if isinstance(mechanism, PitmanYor) and isinstance(mechanism.base, FiniteBase) and mechanism.discount == 0:
         return _process_term(mechanism, mechanism.base, given)
     raise ModelError(

@@ -3,6 +3,7 @@
     mean, variance, sd, median, q0.9     of the only column; mean(age), q0.9(age) where there are several
     cdf(0.3), cdf(age, 0.3)              share of the numbers at or below 0.3
     P(x>0.75), P(18<=age<65), P(sex=f)   share of all records; x is the only column; a comma or "and" joins conditions
+    log_odds_ratio                       of two columns with two values each, "other" and missing values left out
     discovery                            probability that the next record is a value not seen before (open labels only)
 
 Mean, variance, quantiles and cdf speak about the records that are numbers; P about all of them, so that a missing value
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import FormatError, ModelError
 
-Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery"]
+Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery", "log_odds_ratio"]
 
 EXAMPLES = "mean, variance, sd, median, q0.9, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age)"
 
@@ -93,6 +94,8 @@ def _parse(asked: Asked, name: str | None) -> Functional:
     called = name or text
     if text == "discovery":
         return Functional(name=called, kind="discovery")
+    if text == "log_odds_ratio":
+        return Functional(name=called, kind="log_odds_ratio")
     if simple := _SIMPLE.match(text):
         return _simple(simple, called)
     if cdf := _CDF.match(text):

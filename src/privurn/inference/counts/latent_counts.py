@@ -9,7 +9,7 @@ A sweep costs O(cells), whatever n is. No move is tuned, so the first sweep keep
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, Term, UrnTerm, term_for
+from privurn.inference.counts.count_terms import (
+    MixtureTerm,
+    NoisyCountsTerm,
+    NoisyRecordsTerm,
+    NoisySizeTerm,
+    Term,
+    UrnTerm,
+    term_for,
+)
+from privurn.inference.size import LARGEST_SIZE, SizePrior
 from privurn.privacy.laws.noisy_counts import STEPS
 
 if TYPE_CHECKING:
@@ -26,9 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_N", "LatentCounts", "Term", "term_for"]
 
 LARGEST_N = 10**7
-"""Bound of the flat prior on a secret n, unless another is given."""
-
-MOST_N = 10**12
+"""Bound of the flat prior on a secret n where no noisy numbers say how large it is, unless another is given."""
 
 WINDOW = 8
 """Lines with at most this many points are drawn from afresh."""
@@ -41,7 +48,7 @@ NEGLIGIBLE = 60.0
 class LatentCounts:
     """Latent counts C of `cells` cells with the analyst's Dirichlet `prior` (gamma), given the releases in `terms`.
 
-    `n`: public number of confidential records, or None where it is secret; then n is flat on 0, ..., `largest_n` a priori.
+    `n`: public number of confidential records, or None where it is secret and has a prior, `size_prior`.
     Lines with at most `window` points are drawn from afresh, longer ones by slice sampling: a matter of speed only.
 
     The state is a dict: "counts" (cells,), and where noisy counts are latent "noisy" (release, cells) in lattice steps and
@@ -52,7 +59,7 @@ class LatentCounts:
     n: int | None
     prior: NDArray[np.float64]
     terms: tuple[Term, ...]
-    largest_n: int = LARGEST_N
+    size_prior: SizePrior = field(default_factory=lambda: SizePrior(upper=LARGEST_N))
     window: int = WINDOW
 
     def __post_init__(self) -> None:
@@ -60,15 +67,15 @@ class LatentCounts:
             raise ModelError("counts need at least one cell.")
         if self.prior.shape != (self.cells,) or not np.all(np.isfinite(self.prior)) or not np.all(self.prior > 0.0):
             raise ModelError("the prior needs one positive number for each cell.", hint="np.ones(cells) is flat")
-        if any(each.cells != self.cells for each in self.terms):
+        if any(each.cells != self.cells for each in self.terms if not isinstance(each, NoisySizeTerm)):
             raise ModelError("the releases and the prior differ in their numbers of cells.")
-        if self.n is not None and not 0 <= self.n <= MOST_N:
-            raise ModelError(f"n must be between 0 and {MOST_N:,}.")
-        if self.n is None and not 1 <= self.largest_n <= MOST_N:
-            raise ModelError(f"the largest n must be between 1 and {MOST_N:,}.")
+        if self.n is not None and not 0 <= self.n <= LARGEST_SIZE:
+            raise ModelError(f"n must be between 0 and {LARGEST_SIZE:,}.")
+        if self.n is None and self.size_prior.upper < 1:
+            raise ModelError(f"the largest n must be between 1 and {LARGEST_SIZE:,}.")
         if not self.n and any(isinstance(each, MixtureTerm) for each in self.terms):
             raise ModelError("records of a smoothed histogram need a public n, at least 1.")
-        if int(self._occupied.sum()) > (self.largest_n if self.n is None else self.n):
+        if int(self._occupied.sum()) > (self.size_prior.upper if self.n is None else self.n):
             raise ModelError("more cells were released than n records can have filled.")
 
     @property
@@ -90,12 +97,16 @@ class LatentCounts:
         return tuple(each for each in self.terms if isinstance(each, NoisyCountsTerm))
 
     @property
+    def _sizes(self) -> tuple[NoisySizeTerm, ...]:
+        return tuple(each for each in self.terms if isinstance(each, NoisySizeTerm))
+
+    @property
     def _hidden(self) -> tuple[NoisyRecordsTerm, ...]:
         return tuple(each for each in self.terms if isinstance(each, NoisyRecordsTerm) and each.smoothing < 1.0)
 
     def fingerprint(self) -> str:
         """Hash of everything that fixes the chain."""
-        digest = hashlib.sha256(repr((self.cells, self.n, self.largest_n if self.n is None else 0, self.window)).encode())
+        digest = hashlib.sha256(repr((self.cells, self.n, self.size_prior if self.n is None else None, self.window)).encode())
         digest.update(self.prior.astype(np.float64).tobytes())
         for term in self.terms:
             digest.update(type(term).__name__.encode())
@@ -106,11 +117,7 @@ class LatentCounts:
 
     def start(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """A possible state, wider spread than the posterior."""
-        guess = self._guess()
-        shares = rng.dirichlet(0.1 + guess * min(0.5, 100.0 / guess.sum()))
-        n = self._start_size(rng) if self.n is None else self.n
-        occupied = self._occupied.astype(np.int64)
-        counts = occupied + rng.multinomial(max(n - int(occupied.sum()), 0), shares)
+        counts = self._start_near_noisy(rng) if self._seen else self._start_anywhere(rng)
         state: dict[str, NDArray[Any]] = {"counts": counts.astype(np.int64)}
         hidden = self._hidden
         if hidden:
@@ -168,18 +175,43 @@ class LatentCounts:
                 worth += sum(row * (n / total) ** 2 * total / (total + float(row.sum())) for row in term.released)
             elif isinstance(term, MixtureTerm):
                 worth += term.released * (1.0 - term.weight) ** 2
-            else:
+            elif isinstance(term, NoisyRecordsTerm):
                 kept = (1.0 - term.smoothing) * (n + 1.0) / (n + 1.0 + self.cells * term.scale)
                 worth += term.released * kept**2
         return worth
 
+    def _start_anywhere(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Counts in proportions much wider than what was released says."""
+        guess = self._guess()
+        shares = rng.dirichlet(0.1 + guess * min(0.5, 100.0 / guess.sum()))
+        n = self._start_size(rng) if self.n is None else self.n
+        occupied = self._occupied.astype(np.int64)
+        return np.asarray(occupied + rng.multinomial(max(n - int(occupied.sum()), 0), shares), np.int64)
+
+    def _start_near_noisy(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Noisy counts with twice as much noise again: of a billion records anything wider would take a billion steps back."""
+        least = min(self._seen, key=lambda each: each.scale)
+        spread = least.noisy / STEPS[least.noise] + 2.0 * least.scale * rng.laplace(size=self.cells)
+        counts = np.rint(np.clip(spread, self._occupied, float(LARGEST_SIZE) / self.cells)).astype(np.int64)
+        lower, upper = (self.size_prior.lower, self.size_prior.upper) if self.n is None else (self.n, self.n)
+        missing = int(np.clip(counts.sum(), lower, upper) - counts.sum())
+        if missing > 0:
+            return np.asarray(counts + rng.multinomial(missing, (counts + 1.0) / (counts + 1.0).sum()), np.int64)
+        for i in np.argsort(-counts, kind="stable"):  # too many: the largest cells hold most
+            taken = min(int(counts[i]) - int(self._occupied[i]), -missing)
+            counts[i] -= taken
+            missing += taken
+        return counts
+
     def _start_size(self, rng: np.random.Generator) -> int:
-        seen = [float(each.noisy.sum()) / STEPS[each.noise] for each in self._seen]
+        lower, upper = max(self.size_prior.lower, int(self._occupied.sum())), self.size_prior.upper
+        seen = [each.noisy for each in self._sizes]
+        seen += [] if self.size_prior.mean is None else [self.size_prior.mean]
         records = [float(each.released.sum()) / len(each.released) for each in self._urns]
         records += [float(each.released.sum()) for each in self._hidden]
-        low = min(max(1.0, max(records, default=1.0)), float(self.largest_n))
-        about = float(np.mean(seen)) if seen else low * (self.largest_n / low) ** rng.random()
-        return int(np.clip(about, 0, self.largest_n))
+        low = min(max(1.0, max(records, default=1.0)), float(upper))
+        about = float(np.mean(seen)) if seen else low * (upper / low) ** rng.random()
+        return int(np.clip(about, lower, upper))
 
     def _renewed(self, term: NoisyRecordsTerm) -> bool:
         """Whether "all noisy counts are 0 or less" is likely enough to be visited.
@@ -197,7 +229,15 @@ class LatentCounts:
     @cached_property
     def model(self) -> "Model":
         """The public data as the kernels want them."""
-        from privurn._kernels.counts.count_lines import MIXED, SEEN_GAUSSIAN, SEEN_GEOMETRIC, URN
+        from privurn._kernels.counts.count_lines import (
+            MIXED,
+            SEEN_GAUSSIAN,
+            SEEN_GEOMETRIC,
+            SIZE_GAUSSIAN,
+            SIZE_GEOMETRIC,
+            SIZE_POISSON,
+            URN,
+        )
         from privurn._kernels.counts.count_moves import Limits
         from privurn._kernels.counts.count_sweeps import Model
         from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC
@@ -216,6 +256,12 @@ class LatentCounts:
             kind = SEEN_GAUSSIAN if seen.noise == "discrete-gaussian" else SEEN_GEOMETRIC
             rows.append((kind, seen.scale * STEPS[seen.noise], float(STEPS[seen.noise])))
             factors.append((seen.noisy, none))
+        for size in self._sizes if self.n is None else ():
+            rows.append((SIZE_GAUSSIAN if size.gaussian else SIZE_GEOMETRIC, size.scale, size.noisy))
+            factors.append((none, none))
+        if self.n is None and self.size_prior.mean is not None:
+            rows.append((SIZE_POISSON, self.size_prior.mean, 0.0))
+            factors.append((none, none))
         hidden = [
             (
                 GAUSSIAN if each.noise == "discrete-gaussian" else GEOMETRIC,
@@ -239,7 +285,8 @@ class LatentCounts:
                 window=self.window,
                 reach_seen=1.0 + min((each.scale for each in self._seen), default=1e15),
                 reach_hidden=1.0 + min((each.scale for each in self._hidden), default=1e15),
-                largest_n=-1 if self.n is not None else self.largest_n,
+                smallest_n=-1 if self.n is not None else self.size_prior.lower,
+                largest_n=-1 if self.n is not None else self.size_prior.upper,
                 worth_total=float(worth.sum()),
             ),
         )

@@ -5,22 +5,18 @@ The random measure is drawn by `urn_measures` under the mechanism's own prior, t
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.certificates.release import Release
 from privurn.errors import DomainError, FormatError, ModelError
 from privurn.inference.counts.functionals import Functional
 from privurn.inference.counts.released import MISSING, Observed
 from privurn.inference.counts.sampling import Job, Of, Views
 from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
 from privurn.inference.draws import Draws
-from privurn.inference.run import Progress
 from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.privacy.certificate import Certificate
 
 SHOWN = 10
 """Labels, the most frequent first, that are reported where nothing is asked for."""
@@ -30,15 +26,6 @@ def default_functionals(release: Observed) -> list[str]:
     """Shares of the labels released most often, and the probability of something new."""
     order = np.argsort(-release.counts, kind="stable")[:SHOWN]
     return [f"P(x={quoted(_name(release.labels[i]))})" for i in order] + ["discovery"]
-
-
-def column_of(source: Any) -> str | None:
-    """The column that a release is of, as its certificate says; None where there is no certificate at hand."""
-    if isinstance(source, Sequence) and not isinstance(source, str):
-        source = source[0]
-    if isinstance(source, (str, Path)):
-        return str(Certificate.read(Path(source))["domain"]["column"])
-    return str(source.certificate["domain"]["column"]) if isinstance(source, Release) else None
 
 
 def check_column(functionals: Sequence[Functional], column: str | None) -> None:
@@ -52,7 +39,7 @@ def check_column(functionals: Sequence[Functional], column: str | None) -> None:
                 )
 
 
-def draw_open_views(job: Job, functionals: Sequence[Functional], *, of: Of, progress: Progress) -> Views:
+def draw_open_views(job: Job, functionals: Sequence[Functional], *, of: Of) -> Views:
     """Independent draws under the mechanism's own prior."""
     release = job.observed[0]
     law = _law(release)
@@ -63,7 +50,7 @@ def draw_open_views(job: Job, functionals: Sequence[Functional], *, of: Of, prog
         rng = np.random.Generator(np.random.PCG64(seed))
         drawn = law.draw(schedule.draws, rng=rng, about=of)
         rows.append(drawn.weights @ weights[:-1] + drawn.elsewhere[:, None] * weights[-1])
-        progress((i + 1) * schedule.draws, schedule.chains * schedule.draws, {})
+        job.run.progress((i + 1) * schedule.draws, schedule.chains * schedule.draws, {})
     found = np.stack(rows)
     stated = {key: value for key, value in asdict(schedule).items() if key in ("chains", "draws", "seed")}
     named = {each.name: found[:, :, i] for i, each in enumerate(functionals)}

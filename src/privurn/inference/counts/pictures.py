@@ -12,13 +12,13 @@ from privurn.tables.cells import cell_values, is_numeric
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.inference.counts.results import Picture, Posterior
+    from privurn.inference.counts.results import CountPosterior, Picture
 
 POINTS = 60
 """Places at which a distribution function is computed."""
 
 
-def posterior_picture(found: "Posterior", *, kind: "Picture", level: float, naive: bool) -> "Figure":
+def posterior_picture(found: "CountPosterior", *, kind: "Picture", level: float, naive: bool) -> "Figure":
     """A picture: "density" of each functional, "cdf" with a credible band, "intervals" beside the released figures.
 
     `naive` adds the analysis that takes the release for the data.
@@ -36,10 +36,10 @@ def posterior_picture(found: "Posterior", *, kind: "Picture", level: float, naiv
         beside = analyses["naive"].summary([each.name for each in named], level=level) if naive else ()
         groups = {"posterior": named, **({"naive": beside} if naive else {})}
         return interval_rows(groups, released=found.face_value, title=title)
-    raise FormatError(f"the picture {kind!r} is not known.", hint="density, cdf or intervals")
+    raise FormatError(f"the picture {kind!r} is not known.", hint="density, cdf, intervals, n or traces")
 
 
-def _cdf(found: "Posterior", *, title: str, level: float, naive: bool) -> "Figure":
+def _cdf(found: "CountPosterior", *, title: str, level: float, naive: bool) -> "Figure":
     """The distribution function of the first column of numbers."""
     name, places = _places(found)
     asked = [f"cdf({_written(name)}, {value!r})" for value in places.tolist()]
@@ -56,7 +56,7 @@ def _cdf(found: "Posterior", *, title: str, level: float, naive: bool) -> "Figur
     return cdf_picture(places, curves, released=released, level=level, steps=steps, name=name, title=title)
 
 
-def _places(found: "Posterior") -> tuple[str, NDArray[np.float64]]:
+def _places(found: "CountPosterior") -> tuple[str, NDArray[np.float64]]:
     """The first column of numbers, and at most POINTS of them."""
     domain = found.observed[0].domain
     numeric = [] if domain is None else [name for name, each in domain.columns.items() if is_numeric(each)]
@@ -71,7 +71,7 @@ def _places(found: "Posterior") -> tuple[str, NDArray[np.float64]]:
     return name, values[np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(int))]
 
 
-def _in_bins(found: "Posterior", name: str) -> bool:
+def _in_bins(found: "CountPosterior", name: str) -> bool:
     """Whether the column's numbers are spread out within bins."""
     domain = found.observed[0].domain
     return domain is not None and domain.columns[name].kind == "bins" and found.job.within == "uniform"

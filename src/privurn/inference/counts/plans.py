@@ -73,7 +73,7 @@ class Reduction:
 
 def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: WithinBins = "uniform") -> Reduction:
     """Prepare functionals of distributions over the cells of a domain."""
-    from privurn._kernels.counts.functionals import DEVIATION, QUANTILE, RATIO, VARIANCE, Plan
+    from privurn._kernels.counts.functionals import DEVIATION, LOG_ODDS, QUANTILE, RATIO, VARIANCE, Plan
 
     if domain.size > MOST_CELLS:
         raise ModelError(f"a posterior needs a number for each cell, and at most {MOST_CELLS:,} cells are supported.")
@@ -102,6 +102,9 @@ def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: Wi
             centred, squares, present = cells.moments(cells.column(each.column, numeric=True))
             a, b, d, shift = row(centred.weights), row(squares), row(present), 0.0
             sort = VARIANCE if each.kind == "variance" else DEVIATION
+        elif each.kind == "log_odds_ratio":
+            a, d, shift, sort = len(rows), 0, 0.0, LOG_ODDS
+            rows += cells.four()
         else:
             linear = cells.linear(each)
             a, d, shift, sort = row(linear.weights), row(linear.present), linear.offset, RATIO
@@ -124,6 +127,11 @@ def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: Wi
         high=high,
     )
     return Reduction(tuple(functionals), groups, len(kept), plan)
+
+
+def two_by_two(domain: JointDomain) -> bool:
+    """Whether there are two columns with two proper values each."""
+    return [each.n_values for each in domain.columns.values()] == [2, 2]
 
 
 def linear_weights(functional: Functional, *, domain: JointDomain, within: WithinBins = "uniform") -> Weighted | None:
@@ -235,6 +243,14 @@ class _Cells:
                     factor = factor * (match if each.operator == "=" else 1.0 - match)
             weights = weights * self.spread(name, factor)
         return Weighted(weights, np.ones(self.domain.size))
+
+    def four(self) -> list[Floats]:
+        """Which joint cells are the four of a two by two table: the diagonal, then the others."""
+        if not two_by_two(self.domain):
+            raise FormatError("an odds ratio is of two columns with two values each.", hint="Ask for shares, as in P(x=LABEL)")
+        width = next(iter(self.domain.columns.values())).size
+        every = np.arange(self.domain.size)
+        return [(every == place).astype(np.float64) for place in (0, width + 1, 1, width)]
 
     def interval(self, name: str, conditions: Sequence[Condition]) -> Floats:
         """Share of each of a column's cells that inequalities leave."""

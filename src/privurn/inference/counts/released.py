@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.certificates.release import Release
+from privurn.certificates.statistics import ReleasedStatistics, read_statistics
 from privurn.certificates.verify import SEEDED, check_certificate, verify
 from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.inference.counts.count_terms import NoisySizeTerm, Term, term_for
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import rebuild
-from privurn.privacy.certificate import Certificate
+from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.privacy.certificate import Certificate, is_statistics, read_json
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
 from privurn.tables.released import open_released
@@ -37,15 +41,19 @@ class Observed:
 
     `counts` holds for each cell of `domain` the released records, or the noisy counts where those were published; for posterior
     samples the probabilities, one row for each draw. Where the domain is open (fresh labels), `domain` is None, `labels` are
-    the distinct released labels and `counts` their records. `discovered` says that the labels of the domain were themselves
-    found by the mechanism.
+    the distinct released labels of `column` and `counts` their records. `discovered` says that the labels of the domain were
+    themselves found by the mechanism. A table of noisy counts publishes n beside them: `public_n` as it is, or `noisy_n` with
+    noise.
     """
 
-    mechanism: Mechanism
+    mechanism: Mechanism | TableStatistic
     domain: JointDomain | None
     counts: NDArray[Any]
     labels: tuple[str | None, ...] = ()
     discovered: bool = False
+    column: str | None = None
+    public_n: int | None = None
+    noisy_n: float | None = None
 
     def __post_init__(self) -> None:
         size = len(self.labels) if self.domain is None else self.domain.size
@@ -61,10 +69,24 @@ class Observed:
     def publishes_records(self) -> bool:
         """Whether `counts` are counts of released records."""
         noisy = isinstance(self.mechanism, PerturbedHistogram) and self.mechanism.publish == "counts"
-        return not noisy and not isinstance(self.mechanism, PosteriorSample)
+        return not noisy and not isinstance(self.mechanism, (PosteriorSample, TableStatistic))
 
     @property
-    def urn(self) -> Mechanism:
+    def n(self) -> int | None:
+        """Public number of confidential records; None where it is secret."""
+        return self.public_n if self.mechanism.n is None else self.mechanism.n
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The likelihood of the confidential counts."""
+        counts = term_for(self.mechanism, counts=self.counts)
+        size = self.mechanism.size_noise if isinstance(self.mechanism, TableStatistic) else None
+        if size is None or self.noisy_n is None:
+            return (counts,)
+        return counts, NoisySizeTerm(gaussian=size.kind == "gaussian", scale=size.scale, noisy=self.noisy_n)
+
+    @property
+    def urn(self) -> Mechanism | TableStatistic:
         """The mechanism that made the numbers, given the labels."""
         return self.mechanism.urn if isinstance(self.mechanism, DiscoveredUrn) else self.mechanism
 
@@ -85,7 +107,7 @@ class Observed:
         return np.maximum(self.counts.astype(np.float64), 0.0)
 
 
-OneRelease = Release | Observed | str | Path
+OneRelease = Release | ReleasedStatistics | NoisyStatistics | Observed | str | Path
 
 
 def observe(source: Any) -> tuple[Observed, ...]:
@@ -94,7 +116,7 @@ def observe(source: Any) -> tuple[Observed, ...]:
     found = tuple(_observe_one(each) for each in (source if several else [source]))
     if not found:
         raise FormatError("no release was given.", hint="Name a release folder")
-    _check_same_data(found)
+    check_same_data(found)
     named = [each for each in map(_identity, source) if each is not None] if several else []
     if len(set(named)) < len(named):
         raise FormatError("the same release was named twice.", hint="It tells no more the second time")
@@ -105,10 +127,13 @@ def _identity(source: Any) -> str | None:
     """Hash that a release's certificate carries; None for what has no certificate."""
     if isinstance(source, Release):
         return str(source.certificate["sha256"])
+    if isinstance(source, ReleasedStatistics):
+        return str(source.certificate["sha256"])
     return str(Certificate.read(source)["sha256"]) if isinstance(source, (str, Path)) else None
 
 
-def _check_same_data(found: Sequence[Observed]) -> None:
+def check_same_data(found: Sequence[Observed]) -> None:
+    """Several releases are of the same cells and, where it is public, of the same number of records."""
     first = found[0]
     for each in found[1:]:
         if first.domain is None or each.domain is None:
@@ -118,13 +143,17 @@ def _check_same_data(found: Sequence[Observed]) -> None:
                 "the releases have different domains, and so different cells.",
                 hint="Combine releases of the same columns over the same domain",
             )
-    if len({each.mechanism.n for each in found} - {None}) > 1:
+    if len({each.n for each in found} - {None}) > 1:
         raise ModelError("the releases were made from different numbers of records, so not from the same data.")
 
 
 def _observe_one(source: OneRelease) -> Observed:
     if isinstance(source, Observed):
         return source
+    if isinstance(source, ReleasedStatistics):
+        return _table(source.statistics)
+    if isinstance(source, NoisyStatistics):
+        return _table(source)
     if isinstance(source, Release):
         certificate = source.certificate
         _refuse(check_certificate(certificate))
@@ -136,11 +165,27 @@ def _observe_one(source: OneRelease) -> Observed:
             hint="Give the folder of a release, or what privurn.release returned",
         )
     path = Path(source)
+    if is_statistics(read_json(path)):
+        return _table(read_statistics(path).statistics)
     certificate = Certificate.read(path)
     _refuse(verify(path).reasons)
     folder = path if path.is_dir() else path.parent
     with open_released(folder / certificate["output"]["file"]) as table:
         return _read(table, certificate)
+
+
+def _table(statistics: NoisyStatistics) -> Observed:
+    """Noisy counts of the cells of a public domain."""
+    mechanism = statistics.mechanism
+    if not isinstance(mechanism, TableStatistic):
+        raise ModelError(f"these are statistics for the model {statistics.model!r}, not counts of cells.")
+    return Observed(
+        mechanism=mechanism,
+        domain=mechanism.domain,
+        counts=statistics.values,
+        public_n=statistics.n,
+        noisy_n=statistics.noisy_n,
+    )
 
 
 def _refuse(reasons: Sequence[str]) -> None:
@@ -262,7 +307,9 @@ def _read_labels(table: Source, mechanism: Mechanism, described: dict[str, Any])
     counts = {label: int(count) for label, count in rows}
     if not isinstance(mechanism, DiscoveredUrn):
         labels = tuple(sorted(counts, key=lambda label: (label is None, str(label))))
-        return Observed(mechanism=mechanism, domain=None, counts=np.array([counts[label] for label in labels]), labels=labels)
+        return Observed(
+            mechanism=mechanism, domain=None, counts=np.array([counts[label] for label in labels]), labels=labels, column=column
+        )
     named = [*described["labels"], described["other"]]
     if not set(counts) <= set(named):
         raise DomainError(OUTSIDE)

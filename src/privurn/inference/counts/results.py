@@ -1,28 +1,26 @@
-"""What `posterior` returns: draws of the functionals, their summary, and what other analyses would say."""
+"""Posteriors of counts: draws of the functionals, their summary, and what other analyses would say."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.counts import open_labels
+from privurn.inference.counts import asked, open_labels
 from privurn.inference.counts.composition import composition
-from privurn.inference.counts.functionals import Asked, Functional, parse_functionals
+from privurn.inference.counts.functionals import Asked, Functional
 from privurn.inference.counts.plans import Reduction, linear_weights, reduce
 from privurn.inference.counts.released import Observed
-from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws, silent
-from privurn.inference.draws import Draws, Summary
-from privurn.inference.run import Progress
+from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws
+from privurn.inference.draws import Draws
+from privurn.inference.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Picture = Literal["density", "cdf", "intervals"]
+Picture = Literal["density", "cdf", "intervals", "n", "traces"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class Estimates(tuple[Estimate, ...]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Posterior:
+class CountPosterior(Posterior):
     """Posterior draws of functionals given one or several releases.
 
     `of` says which distribution the functionals are of: "population", the law that the confidential records came from;
@@ -68,7 +66,7 @@ class Posterior:
 
     def __repr__(self) -> str:
         names = ", ".join(self.names)
-        return f"Posterior({names}; of the {self.of}; {self.draws.n_chains} x {self.draws.n_draws} draws)"
+        return f"CountPosterior({names}; of the {self.of}; {self.draws.n_chains} x {self.draws.n_draws} draws)"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,44 +83,26 @@ class Posterior:
         """The releases."""
         return self.job.observed
 
-    def summary(self, *, level: float = 0.95) -> tuple[Summary, ...]:
-        """Mean, deviation and equal-tailed interval of each functional, of the draws in which it is defined."""
-        return tuple(row for each in self._defined for row in each.summary(level=level))
-
     @property
-    def undefined(self) -> dict[str, int]:
-        """Draws that hold no record that a functional speaks of, by functional: with n = 0, or with no number for a mean.
-
-        What a functional of nothing is, nobody can say: `summary` leaves these draws out, so that it is about the draws with
-        such records. Chains are cut to the length of the shortest that is left.
-        """
-        counted = {name: int(np.isnan(values).sum()) for name, values in self.draws.variables.items()}
-        return {name: count for name, count in counted.items() if count}
-
-    def problems(self) -> tuple[str, ...]:
-        """Why the draws should not be trusted; nothing where they are independent or have mixed."""
-        return tuple(problem for each in self._defined for problem in each.problems())
-
-    @property
-    def population(self) -> "Posterior":
+    def population(self) -> "CountPosterior":
         """The same, of the law that the confidential records came from."""
         return self._switched("population")
 
     @property
-    def sample(self) -> "Posterior":
+    def sample(self) -> "CountPosterior":
         """The same, of the confidential records themselves."""
         return self._switched("sample")
 
     @property
-    def urn(self) -> "Posterior":
+    def urn(self) -> "CountPosterior":
         """The same, of the limit of the urn's own draws, Dirichlet(alpha + S): what the literature takes for the population."""
         return self._switched("urn")
 
-    def ask(self, functionals: Sequence[Asked] | Mapping[str, Asked] | Asked, *, progress: Progress = silent) -> "Posterior":
+    def ask(self, functionals: Sequence[Asked] | Mapping[str, Asked] | Asked) -> "CountPosterior":
         """Other functionals of the same posterior, from the same seed."""
-        asked = parse_functionals(functionals)
-        open_labels.check_column(asked, self.column)
-        return replace(self, functionals=asked, views=draw(self.job, asked, of=self.of, progress=progress))
+        found = asked.functionals_of(self.observed[0], functionals)
+        open_labels.check_column(found, self.column)
+        return replace(self, functionals=found, views=draw(self.job, found, of=self.of))
 
     @property
     def face_value(self) -> dict[str, float]:
@@ -176,60 +156,50 @@ class Posterior:
             )
         return Estimates(estimates, left_out=left_out)
 
-    def to_datatree(self) -> Any:
-        """The draws as xarray.DataTree."""
-        return self._written.to_datatree()
-
-    def to_inference_data(self) -> Any:
-        """The draws as arviz.InferenceData, where ArviZ 0.x is installed."""
-        return self._written.to_inference_data()
-
-    def save(self, path: str | Path) -> Path:
-        """Write the draws as a netCDF file, all of it or nothing."""
-        return self._written.save(path)
-
-    def plot(self, *, kind: Picture = "density", level: float = 0.95, naive: bool = False) -> "Figure":
-        """A picture: "density" of each functional, "cdf" with a credible band, "intervals" beside the released figures."""
+    def plot(self, *, kind: Picture = "density", level: float | None = None, naive: bool = False) -> "Figure":  # type: ignore[override]
+        """A picture: "density" of each functional, "cdf" with a band, "intervals" beside released figures, "n" or "traces"."""
+        from privurn.drawing import trace_picture, whole_number_picture
         from privurn.inference.counts.pictures import posterior_picture
 
-        return posterior_picture(self, kind=kind, level=level, naive=naive)
+        if kind == "traces":
+            return trace_picture(self.draws.numbers(self.draws.names))
+        if kind == "n":
+            if self.job.n is not None:
+                raise ModelError("the number of records is public: it has no posterior.", hint="Leave this picture out")
+            noisy = [each.noisy_n for each in self.observed if each.noisy_n is not None]
+            return whole_number_picture(self.draws["n"], name="n", marks={"noisy n": noisy[0]} if noisy else {})
+        return posterior_picture(self, kind=kind, level=self.checked_level(level), naive=naive)
+
+    def synthetic(self, *, seed: int | None = None) -> Any:
+        """A table of records from the posterior predictive law: cells' shares and n of one draw, then as many records.
+
+        They are computed from released numbers alone, so they cost no privacy.
+        """
+        from privurn.tables import decode
+
+        domain, rng = self.observed[0].domain, np.random.default_rng(seed)
+        drawn = self.population.ask(asked.CELLS).draws
+        at = int(rng.integers(drawn.n_chains * drawn.n_draws))
+        shares = np.array([drawn.flat(name)[at] for name in drawn.names if name != "n"])
+        n = int(drawn.flat("n")[at]) if self.job.n is None else self.job.n
+        counts = rng.multinomial(n, shares / shares.sum())
+        assert domain is not None  # open labels have no cells to ask for
+        return decode(rng.permutation(np.repeat(np.arange(len(counts)), counts)), domain)
 
     @cached_property
     def _reduction(self) -> Reduction | None:
         domain = self.observed[0].domain
         return None if domain is None else reduce(self.functionals, domain=domain, within=self.job.within)
 
-    @cached_property
-    def _defined(self) -> tuple[Draws, ...]:
-        """The draws, or where some are undefined those of each variable that are not."""
-        if not self.undefined:
-            return (self.draws,)
-        return tuple(
-            replace(self.draws, variables={name: _without_nan(values)}, sample_stats={})
-            for name, values in self.draws.variables.items()
-        )
-
-    @property
-    def _written(self) -> Draws:
-        """A netCDF file takes no "/" in names."""
-        return replace(self.draws, variables={name.replace("/", "|"): each for name, each in self.draws.variables.items()})
-
-    def _switched(self, of: Of) -> "Posterior":
+    def _switched(self, of: Of) -> "CountPosterior":
         if of in self.views:
             return replace(self, of=of)
         return replace(self, of=of, views={**self.views, **draw(self.job, self.functionals, of=of)})
 
 
-def _without_nan(values: NDArray[Any]) -> NDArray[Any]:
-    """Chains of the same length without NaN, and without those that hold nothing else; as they are where all do."""
-    kept = [chain[~np.isnan(chain)] for chain in values if not np.isnan(chain).all()]
-    length = min((len(chain) for chain in kept), default=0)
-    return np.stack([chain[:length] for chain in kept]) if kept else values
-
-
-def draw(job: Job, functionals: tuple[Functional, ...], *, of: Of, progress: Progress = silent) -> Views:
+def draw(job: Job, functionals: tuple[Functional, ...], *, of: Of) -> Views:
     """Draws for a public or an open domain."""
     domain = job.observed[0].domain
     if domain is None:
-        return open_labels.draw_open_views(job, functionals, of=of, progress=progress)
-    return draw_views(job, reduce(functionals, domain=domain, within=job.within), of=of, progress=progress)
+        return open_labels.draw_open_views(job, functionals, of=of)
+    return draw_views(job, reduce(functionals, domain=domain, within=job.within), of=of)

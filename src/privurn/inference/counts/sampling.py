@@ -5,7 +5,6 @@ same draws, so that more can be asked of it later.
 """
 
 import hashlib
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -16,12 +15,13 @@ from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.counts.composition import composition
-from privurn.inference.counts.count_terms import UrnTerm
-from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.counts.count_terms import NoisyCountsTerm, NoisySizeTerm, UrnTerm
+from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts
 from privurn.inference.counts.plans import Reduction, WithinBins
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
-from privurn.inference.run import Arrays, Progress, Schedule, run_chains
+from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, say_not_mixed, silent
+from privurn.inference.size import SizePrior
 
 Of = Literal["population", "sample", "urn"]
 """What a functional is of: the law that the confidential records came from, those records themselves, or the urn's limit."""
@@ -29,16 +29,16 @@ Of = Literal["population", "sample", "urn"]
 Views = dict[str, Draws]
 Floats = NDArray[np.float64]
 
-MECHANISM = "mechanism"
+LENGTHS = Lengths(warm_up=500, draws=1000, longest=64_000)
+
+JUDGED = 60
+"""Functionals that mixing is judged by, spread over all of them: each takes milliseconds."""
+
 AT_ONCE = 4_000_000
 """Gamma variables between two looks at the keyboard."""
 
 CLOSED_FORM = "independent draws from the closed form"
 MARKOV_CHAIN = "Markov chain on the latent counts, exact moves"
-
-
-def silent(done: int, total: int, figures: Mapping[str, float]) -> None:
-    """Nobody is watching."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,16 +50,24 @@ class Job:
 
     observed: tuple[Observed, ...]
     prior: Floats | str
-    schedule: Schedule
+    run: Run
     within: WithinBins = "uniform"
-    largest_n: int | None = None
-    threads: int | None = None
+    size: SizePrior | None = None
     shared: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.n is not None:
+            raise ModelError("the number of records is public: it has no prior.", hint="Leave the prior of n out")
+
+    @property
+    def schedule(self) -> Schedule:
+        """How long to run at first."""
+        return self.run.schedule(LENGTHS)
 
     @property
     def n(self) -> int | None:
         """Public number of confidential records; None where every release keeps it secret."""
-        known = [each.mechanism.n for each in self.observed if each.mechanism.n is not None]
+        known = [each.n for each in self.observed if each.n is not None]
         return known[0] if known else None
 
     @property
@@ -90,7 +98,7 @@ class Job:
         }
 
 
-def draw_views(job: Job, reduction: Reduction, *, of: Of, progress: Progress) -> Views:
+def draw_views(job: Job, reduction: Reduction, *, of: Of) -> Views:
     """Draws of the functionals, for one or several meanings of "the distribution"; that asked for is among them."""
     if not job.closed:
         if of == "urn":
@@ -98,41 +106,45 @@ def draw_views(job: Job, reduction: Reduction, *, of: Of, progress: Progress) ->
                 "only under the mechanism's own prior does the urn's limit have a posterior here.",
                 hint="prior='mechanism', or ask for the population or the sample",
             )
-        return _from_counts(job, reduction, progress)
-    return _closed_form(job, reduction, of, progress)
+        return _from_counts(job, reduction, of)
+    return _closed_form(job, reduction, of)
 
 
 def naive_draws(job: Job, reduction: Reduction) -> Draws:
     """Dirichlet(prior + S): the analysis that takes the release for the data. Its intervals are wrong; it is for comparison."""
     prior = np.ones(len(job.face_value)) if isinstance(job.prior, str) else job.prior
     shapes = reduction.grouped(prior + job.face_value)
-    drawn = _independent(job, reduction, _dirichlet(shapes, reduction), silent)
+    drawn = _independent(job, reduction, _dirichlet(shapes, reduction), watched=False)
     return _as_draws(job, reduction, drawn[0], "naive", {"how": "the release taken for the data: not valid"})
 
 
-def _from_counts(job: Job, reduction: Reduction, progress: Progress) -> Views:
+def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:
     """Run the chain; population and sample come from the same counts."""
     assert not isinstance(job.prior, str)  # the caller has looked
-    terms = tuple(term_for(each.mechanism, counts=each.counts) for each in job.observed)
-    bound = {} if job.largest_n is None else {"largest_n": job.largest_n}
-    engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, **bound)
-    draws = run_chains(
-        CountSampler(engine=engine, reduction=reduction, watched=progress is not silent, shared=job.shared),
-        schedule=job.schedule,
-        threads=job.threads,
-        progress=progress,
-        attributes={"largest_n": engine.largest_n} if job.n is None else {},
+    terms = tuple(term for each in job.observed for term in each.terms)
+    told = any(isinstance(each, (NoisyCountsTerm, NoisySizeTerm)) for each in terms)
+    size = job.size or (SizePrior() if told else SizePrior(upper=LARGEST_N))
+    engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, size_prior=size)
+    chosen = np.unique(np.linspace(0, len(reduction.names) - 1, min(len(reduction.names), JUDGED)).astype(np.int64))
+    judged = [f"{of}:{reduction.names[i]}" for i in chosen] + ["n"] * (job.n is None)
+    draws, problems = run_engine(
+        CountSampler(engine=engine, reduction=reduction, watched=job.run.progress is not silent, shared=job.shared),
+        job.run,
+        usual=LENGTHS,
+        judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
+        attributes={"prior_of_n": size.words} if job.n is None else {},
     )
+    say_not_mixed(draws, problems, stacklevel=6)
     views = {}
-    for of in ("population", "sample"):
-        named = {name: draws[f"{of}:{name}"] for name in reduction.names}
+    for view in ("population", "sample"):
+        named = {name: draws[f"{view}:{name}"] for name in reduction.names}
         if job.n is None:
             named["n"] = draws["n"]
-        views[of] = Draws(
+        views[view] = Draws(
             variables=named,
             markov=True,
             sample_stats=draws.sample_stats,
-            attributes={**draws.attributes, **job.attributes(of)},
+            attributes={**draws.attributes, **job.attributes(view)},
         )
     return views
 
@@ -222,7 +234,7 @@ class CountSampler:
 Piece = Callable[[np.random.Generator, int], Sequence[Floats]]
 
 
-def _closed_form(job: Job, reduction: Reduction, of: Of, progress: Progress) -> Views:
+def _closed_form(job: Job, reduction: Reduction, of: Of) -> Views:
     """The mechanism's own prior: C given S is Dirichlet-multinomial, p given C Dirichlet (docs/proofs/posteriors.md)."""
     if len(job.observed) != 1:
         raise ModelError(
@@ -231,11 +243,11 @@ def _closed_form(job: Job, reduction: Reduction, of: Of, progress: Progress) -> 
         )
     release = job.observed[0]
     if of == "urn":
-        term = term_for(release.mechanism, counts=release.counts)
+        term = release.terms[0]
         if not isinstance(term, UrnTerm) or len(term.released) != 1 or not np.any(term.alpha > 0.0):
             raise ModelError(f"a release by {release.mechanism.name} has no urn with a limit.", hint="of='population'")
         shapes = reduction.grouped(term.alpha + term.released[0])
-        (limit,) = _independent(job, reduction, _dirichlet(shapes, reduction), progress)
+        (limit,) = _independent(job, reduction, _dirichlet(shapes, reduction))
         return {"urn": _as_draws(job, reduction, limit, "urn", {})}
     found = composition(release.urn, counts=release.counts)
     shapes, prior, n = reduction.grouped(found.urn), reduction.grouped(found.prior), found.n
@@ -247,7 +259,7 @@ def _closed_form(job: Job, reduction: Reduction, of: Of, progress: Progress) -> 
         update_composed(population, sample, rng, shapes, prior, n, reduction.plan)
         return population, sample
 
-    drawn = _independent(job, reduction, composed, progress)
+    drawn = _independent(job, reduction, composed)
     return {name: _as_draws(job, reduction, rows, name, {}) for name, rows in zip(("population", "sample"), drawn, strict=True)}
 
 
@@ -262,7 +274,7 @@ def _dirichlet(shapes: Floats, reduction: Reduction) -> Piece:
     return piece
 
 
-def _independent(job: Job, reduction: Reduction, work: Piece, progress: Progress) -> list[Floats]:
+def _independent(job: Job, reduction: Reduction, work: Piece, *, watched: bool = True) -> list[Floats]:
     """Chains of independent draws side by side, in pieces; each result (chain, draw, functional)."""
     schedule = job.schedule
     generators = [
@@ -270,14 +282,15 @@ def _independent(job: Job, reduction: Reduction, work: Piece, progress: Progress
     ]
     most = max(1, AT_ONCE // reduction.n_groups)
     found: list[list[Sequence[Floats]]] = []
-    pool = ThreadPoolExecutor(min(schedule.chains, job.threads or schedule.chains))
+    pool = ThreadPoolExecutor(min(schedule.chains, job.run.threads or schedule.chains))
     try:
         done = 0
         while done < schedule.draws:
             size = min(most, schedule.draws - done)
             found.append([each.result() for each in [pool.submit(work, rng, size) for rng in generators]])
             done += size
-            progress(done, schedule.draws, {})
+            if watched:
+                job.run.progress(done, schedule.draws, {})
     finally:
         pool.shutdown(cancel_futures=True)
     n_results = len(found[0][0])
@@ -291,8 +304,3 @@ def _as_draws(job: Job, reduction: Reduction, rows: Floats, of: str, attributes:
     named = {name: rows[:, :, i] for i, name in enumerate(reduction.names)}
     schedule = {key: value for key, value in asdict(job.schedule).items() if key in ("chains", "draws", "seed")}
     return Draws(variables=named, markov=False, attributes={**schedule, **job.attributes(of), **attributes})
-
-
-def settled(schedule: Schedule) -> Schedule:
-    """The same schedule with a seed, so that the same draws can be made again."""
-    return schedule if schedule.seed is not None else Schedule(**{**asdict(schedule), "seed": secrets.randbits(63)})

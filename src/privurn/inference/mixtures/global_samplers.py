@@ -8,7 +8,6 @@ can be learned is the density of the population.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,9 +17,9 @@ from privurn.errors import DomainError, ModelError, SamplingError
 from privurn.inference.mixtures.kernels import Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.model import EDGE, Observed
-from privurn.inference.mixtures.posterior import MixturePosterior, make_sampler, run_sampler
+from privurn.inference.mixtures.posterior import MixturePosterior, Question, make_sampler, run_sampler
 from privurn.inference.mixtures.samplers import Keep, MixtureSampler, parts
-from privurn.inference.run import Arrays, Progress, Schedule
+from privurn.inference.run import Arrays, Run
 from privurn.mechanisms.local import GlobalChannel, NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
 
@@ -261,17 +260,11 @@ def fit_global_mixture(
     output: ArrayLike,
     *,
     model: GlobalMixtureModel,
-    sampler: Literal["neal5", "slice"] = "neal5",
-    schedule: Schedule | None = None,
-    draws: int = 1000,
-    warm_up: int = 1000,
-    chains: int = 4,
-    thin: int = 1,
-    seed: int | None = None,
+    sampler: Literal["auto", "neal5", "slice"] = "auto",
     keep: Keep | None = None,
-    checkpoint: str | Path | None = None,
-    progress: Progress = lambda done, total, figures: None,
-    threads: int | None = None,
+    question: Question | None = None,
+    run: Run | None = None,
+    level: float = 0.95,
 ) -> MixturePosterior:
     """Posterior of a mixture of n confidential values from one output that was released of them all.
 
@@ -282,13 +275,13 @@ def fit_global_mixture(
     model
         Channel, kernel and mixing; the number of records is the channel's.
     sampler
-        "neal5" or "slice": the same posterior.
-    schedule
-        Chains, warm-up, draws, thinning and seed in one object, in place of the five numbers.
+        "neal5" or "slice": the same posterior; "auto" is the first.
     keep
         What is kept of every draw besides numbers: bounds memory.
-    checkpoint
-        File that makes an interrupted run continue bit by bit.
+    question
+        Figures that must have mixed, in place of mean and median (or the largest shares).
+    run
+        How long: left out, until those have mixed.
 
     Warns
     -----
@@ -299,7 +292,6 @@ def fit_global_mixture(
         raise ModelError(
             "one output for all records needs a model of it.", hint="GlobalMixtureModel; fit_mixture is for an output a record"
         )
-    chosen = make_sampler(SAMPLERS, sampler, model=model, released=output, keep=keep)
-    if schedule is None:
-        schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
-    return run_sampler(chosen, schedule=schedule, threads=threads, checkpoint=checkpoint, progress=progress)
+    named = "neal5" if sampler == "auto" else sampler
+    chosen = make_sampler(SAMPLERS, named, model=model, released=output, keep=keep)
+    return run_sampler(chosen, run=run, question=question, level=level)

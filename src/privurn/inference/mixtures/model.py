@@ -57,7 +57,7 @@ class OwnChannel:
     start: tuple[float, ...]
 
 
-class Mixture(Protocol):
+class AnyMixture(Protocol):
     """What samplers and results ask of a model, with one output for each record or one for all of them."""
 
     @property

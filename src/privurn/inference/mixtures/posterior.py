@@ -3,20 +3,22 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privurn.domain import JointDomain
 from privurn.errors import ModelError
-from privurn.inference.draws import Draws, NotMixed, check_level
+from privurn.inference.counts.functionals import Functional
+from privurn.inference.draws import Draws, check_level
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
-from privurn.inference.mixtures.model import Mixture, MixtureModel
+from privurn.inference.mixtures.model import AnyMixture, MixtureModel
 from privurn.inference.mixtures.prior import grid_points, measure_densities
 from privurn.inference.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
-from privurn.inference.run import Progress, Schedule, run_chains
+from privurn.inference.posterior import Posterior
+from privurn.inference.run import Lengths, Run, run_engine, say_not_mixed
 from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from privurn.inference.mixtures.results import Informativeness
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
+
+LENGTHS = Lengths(warm_up=2000, draws=1000, longest=4000, thin=10)
+"""Ten sweeps a draw, since every draw keeps a whole measure."""
 
 NARROW, FEW = 25.0, 5000
 """From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured, and
@@ -58,12 +63,38 @@ class DensityEstimate:
     level: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MixturePosterior:
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of a mixture: `functionals` of the population (none: the usual figures), and how its cells are called.
+
+    `labels` are the categories, those of several columns one after the other; `domain` is where they were listed.
+    Numbers are of `column`.
+    """
+
+    functionals: tuple[Functional, ...] = ()
+    labels: tuple[str, ...] = ()
+    domain: JointDomain | None = None
+    column: str = "x"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MixturePosterior(Posterior):
     """Draws from the posterior of a mixture, and what follows from them. Holds nothing but what was released or drawn."""
 
-    model: Mixture
+    model: AnyMixture
     draws: Draws
+    question: Question = Question()
+
+    @property
+    def shown(self) -> Draws:
+        """Figures of the confidential population; of what was kept where there are none."""
+        from privurn.inference.mixtures import results
+
+        if self.question.functionals:
+            return self.draws.only([each.name for each in self.question.functionals])
+        if "atoms" not in self.draws or not (self.model.kernel.categorical or results.has_bounds(self)):
+            return self.draws.only([name for name in ("n_clusters", "strength") if name in self.draws])
+        return results.population(self)
 
     def problems(self) -> tuple[str, ...]:
         """Why mean and median, or the largest shares, should not be trusted, one sentence each; nothing where all is well."""
@@ -71,14 +102,20 @@ class MixturePosterior:
 
     def mixing_problems(self) -> tuple[str, ...]:
         """Which of what people ask has not mixed; of the number of clusters only where nothing else was kept."""
+        return self.judged.problems()
+
+    @property
+    def judged(self) -> Draws:
+        """What must have mixed."""
+        if self.question.functionals:
+            return self.shown
         asked = [name for name in ASKED if name in self.draws]
         if "share" not in self.draws:
-            return self.draws.problems(asked or ["n_clusters"])
+            return self.draws.only(asked or ["n_clusters"])
         share = self.draws["share"]
         largest = np.sort(np.argsort(-share.mean(axis=(0, 1)), kind="stable")[:MOST_SHARES])
         coords = {"category": [self.draws.coords["category"][i] for i in largest]}
-        shown = Draws(variables={"share": share[..., largest]}, markov=True, dims={"share": ("category",)}, coords=coords)
-        return shown.problems()
+        return Draws(variables={"share": share[..., largest]}, markov=True, dims={"share": ("category",)}, coords=coords)
 
     def cut_problems(self) -> tuple[str, ...]:
         """Whether so few atoms were kept that bands and deviations are too wide."""
@@ -144,11 +181,11 @@ class MixturePosterior:
 
         return results.informativeness(self, **options)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> Any:
         """Pictures: kind="density", "clusters", "together" or "traces" (`results.plot`)."""
         from privurn.inference.mixtures import results
 
-        return results.plot(self, **options)
+        return results.plot(self, kind=kind or "density", level=self.checked_level(level), **options)
 
 
 def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> tuple[MixtureSampler, str]:
@@ -171,16 +208,10 @@ def fit_mixture(
     *,
     model: MixtureModel,
     sampler: SamplerName = "auto",
-    schedule: Schedule | None = None,
-    draws: int = 1000,
-    warm_up: int = 1000,
-    chains: int = 4,
-    thin: int = 1,
-    seed: int | None = None,
     keep: Keep | None = None,
-    checkpoint: str | Path | None = None,
-    progress: Progress = lambda done, total, figures: None,
-    threads: int | None = None,
+    question: Question | None = None,
+    run: Run | None = None,
+    level: float = 0.95,
     **options: Any,
 ) -> MixturePosterior:
     """Posterior of a mixture of confidential values from what was released of them.
@@ -194,12 +225,12 @@ def fit_mixture(
     sampler
         "neal5", "slice", "neal8", "neal2", "neal3", or "auto"; the choice and its reason are attributes of the draws. `options`
         go to the sampler.
-    schedule
-        Chains, warm-up, draws, thinning and seed in one object, in place of the five numbers.
     keep
         What is kept of every draw besides numbers: bounds memory.
-    checkpoint
-        File that makes an interrupted run continue bit by bit.
+    question
+        Figures that must have mixed, in place of mean and median (or the largest shares).
+    run
+        How long: left out, until those have mixed.
 
     Warns
     -----
@@ -210,8 +241,6 @@ def fit_mixture(
         raise ModelError(
             "a mixture needs a model.", hint="MixtureModel; GlobalMixtureModel and fit_global_mixture for one output for all"
         )
-    if schedule is None:
-        schedule = Schedule(chains=chains, warm_up=warm_up, draws=draws, thin=thin, seed=seed)
     reason = "it was asked for"
     if sampler == "auto":
         if options:
@@ -219,8 +248,7 @@ def fit_mixture(
         chosen, reason = choose_sampler(model, released, keep=Keep() if keep is None else keep)
     else:
         chosen = make_sampler(SAMPLERS, sampler, model=model, released=released, keep=keep, **options)
-    how = {"schedule": schedule, "threads": threads, "checkpoint": checkpoint, "progress": progress}
-    return run_sampler(chosen, **how, stated={"chosen_because": reason})
+    return run_sampler(chosen, run=run, question=question, level=level, stated={"chosen_because": reason})
 
 
 def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: Keep | None, **given: Any) -> MixtureSampler:
@@ -234,21 +262,37 @@ def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: 
     return make(keep=Keep() if keep is None else keep, **given)
 
 
-def run_sampler(sampler: MixtureSampler, *, stated: Mapping[str, Any] | None = None, **how: Any) -> MixturePosterior:
-    """Chains of a sampler as the posterior of its model; `how` goes to `run_chains`, `stated` to the draws' attributes."""
+def run_sampler(
+    sampler: MixtureSampler,
+    *,
+    run: Run | None = None,
+    question: Question | None = None,
+    level: float = 0.95,
+    stated: Mapping[str, Any] | None = None,
+) -> MixturePosterior:
+    """Chains of a sampler as the posterior of its model; `stated` goes to the draws' attributes."""
     from privurn.inference.mixtures.results import with_population
 
-    model = sampler.model
+    model, asked = sampler.model, question or Question()
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
-    stated = {**(stated or {}), **attributes}
-    found = run_chains(sampler, **how, dims=sampler.dims(), coords=sampler.coords(), attributes=stated)
+
+    def finished(draws: Draws) -> MixturePosterior:
+        return with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
+
+    found, unmixed = run_engine(
+        sampler,
+        run or Run(),
+        usual=LENGTHS,
+        judged=lambda draws: finished(draws).judged,
+        dims=sampler.dims(),
+        coords=sampler.coords(),
+        attributes={**(stated or {}), **attributes},
+    )
     if "mass_not_kept" in found.sample_stats:
         largest = float(found.sample_stats["mass_not_kept"].max())
         found = replace(found, attributes={**found.attributes, "mass_not_kept": largest})
-    posterior = with_population(MixturePosterior(model=model, draws=found))
-    if unmixed := posterior.mixing_problems():
-        words = f"the chains have NOT mixed after {found.n_draws:,} draws each: {' '.join(unmixed[:3])}"
-        warnings.warn(words, NotMixed, stacklevel=3)
+    posterior = finished(found)
+    say_not_mixed(found, unmixed, stacklevel=3)
     for problem in posterior.cut_problems():
         warnings.warn(problem, stacklevel=3)
     return posterior

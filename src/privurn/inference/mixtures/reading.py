@@ -14,12 +14,16 @@ from privurn.certificates.release import Release
 from privurn.certificates.verify import SEEDED, check_certificate, verify
 from privurn.domain import Categories, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, FormatError, ModelError
+from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.released import observe
-from privurn.inference.mixtures.global_samplers import GlobalMixtureModel
+from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
 from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, GaussianKernel, Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.model import MixtureModel
+from privurn.inference.mixtures.posterior import MixturePosterior, Question, SamplerName, fit_mixture
+from privurn.inference.mixtures.samplers import Keep
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
+from privurn.inference.run import Run
 from privurn.mechanisms.local import (
     Channel,
     DiscreteGaussianChannel,
@@ -84,7 +88,7 @@ def read_privatised(source: str | Path | Release) -> Privatised:
     if isinstance(source, Release):
         certificate, data, reasons = source.certificate, source.table, check_certificate(source.certificate)
     elif isinstance(source, (str, Path)):
-        folder, certificate = _locate(Path(source))
+        folder, certificate = located(Path(source))
         data, reasons = folder / _output(certificate), list(verify(folder).reasons)
     else:
         raise FormatError(
@@ -140,6 +144,41 @@ def default_model(
     return MixtureModel(channel=channel, kernel=made, mixing=mixing, clamped=not unclamped)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """A mixture model of privatised records, whose channel is read from the release.
+
+    `kernel`, `mixing` and `clamped` as in `default_model`; `sampler` and `keep` as in `fit_mixture`. A `MixtureModel` states
+    its channel itself.
+    """
+
+    kernel: KernelName | Kernel = "auto"
+    mixing: Mixing | None = None
+    clamped: bool = True
+    sampler: SamplerName = "auto"
+    keep: Keep | None = None
+
+
+def mixture_posterior(
+    given: Privatised,
+    *,
+    model: Mixture | MixtureModel | GlobalMixtureModel | None = None,
+    ask: Any = None,
+    run: Run | None = None,
+    level: float = 0.95,
+) -> MixturePosterior:
+    """The posterior of the population behind privatised records, or behind one output for all of them."""
+    how = model if isinstance(model, Mixture) else Mixture()
+    stated = model if isinstance(model, (MixtureModel, GlobalMixtureModel)) else None
+    made = stated or default_model(given.channel, kernel=how.kernel, mixing=how.mixing, clamped=how.clamped)
+    asked = () if ask is None else parse_functionals([ask] if isinstance(ask, str) else ask)
+    question = Question(functionals=asked, labels=given.labels, domain=given.domain, column=given.column)
+    common: dict[str, Any] = {"sampler": how.sampler, "keep": how.keep, "question": question, "run": run, "level": level}
+    if isinstance(made, GlobalMixtureModel):
+        return fit_global_mixture(given.released, model=made, **common)
+    return fit_mixture(given.released, model=made, **common)
+
+
 def public_bounds(channel: Channel) -> tuple[float, float]:
     """Bounds of the confidential values, as the channel has them."""
     if isinstance(channel, NoisyStatisticChannel):
@@ -177,10 +216,10 @@ def _kernel(channel: Channel, name: str) -> Kernel:
     return TotalGaussianKernel(noise=channel.scale, mean=mean, scale=scale)
 
 
-def _locate(path: Path) -> tuple[Path, Certificate]:
+def located(path: Path) -> tuple[Path, Certificate]:
     """Folder and certificate; a data file must be the one that the certificate beside it names."""
     if not path.exists():
-        raise FormatError(f"there is no {str(path)!r}.", hint="Give a folder that privurn privatise made")
+        raise FormatError(f"there is no {str(path)!r}.", hint="Give what privurn has released: a folder, or a file in it")
     if path.is_dir() or path.suffix == ".json":
         return (path if path.is_dir() else path.parent), Certificate.read(path)
     if not (path.parent / "certificate.json").exists():

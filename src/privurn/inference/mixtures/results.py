@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privurn.domain import Bins, Categories, JointDomain
 from privurn.errors import ModelError
+from privurn.inference.counts.plans import reduce
 from privurn.inference.draws import Draws
 from privurn.inference.mixtures import clustering
 from privurn.inference.mixtures.clustering import CoClustering, Loss, PointClustering
@@ -74,6 +76,11 @@ class Informativeness:
         )
 
 
+def has_bounds(posterior: MixturePosterior) -> bool:
+    """Whether the channel has public bounds, between which figures of numbers can be worked out."""
+    return _bounds(posterior) is not None
+
+
 def _bounds(posterior: MixturePosterior) -> tuple[float, float] | None:
     channel: Any = posterior.model.channel
     return getattr(channel, "bounds", None) or getattr(getattr(channel, "statistic", None), "bounds", None)
@@ -108,7 +115,9 @@ def population(posterior: MixturePosterior, *, levels: Sequence[float] = LEVELS,
     if posterior.model.kernel.categorical:
         share = draws["share"] if "share" in draws else column_shares(posterior).reshape(*found["n_clusters"].shape, -1)
         kernel: Any = posterior.model.kernel
-        names = labels or (range(share.shape[-1]) if hasattr(kernel, "f") else kernel.parameter_names)
+        names = (
+            labels or posterior.question.labels or (range(share.shape[-1]) if hasattr(kernel, "f") else kernel.parameter_names)
+        )
         if len(names) != share.shape[-1]:
             raise ModelError("there must be one label for each category.")
         coords = {"category": [str(name) for name in names]}
@@ -129,10 +138,7 @@ def _quantile(level: float) -> str:
 def _figures(posterior: MixturePosterior, levels: Sequence[float]) -> dict[str, Floats]:
     """Mean, deviation and quantiles of every drawn density, between the bounds."""
     shape, grid = posterior.draws["n_clusters"].shape, default_grid(posterior)
-    drawn = posterior.densities(grid)
-    total = drawn.sum(axis=1, keepdims=True)
-    # A draw whose whole mass lies beyond the bounds counts as even between them
-    masses = np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
+    masses = _within_bounds(posterior, grid)
     mean = masses @ grid
     found = {"mean": mean, "deviation": np.sqrt(np.maximum(masses @ grid**2 - mean**2, 0.0))}
     ends = np.linspace(*bounds_of(posterior), len(grid) + 1)
@@ -142,19 +148,47 @@ def _figures(posterior: MixturePosterior, levels: Sequence[float]) -> dict[str, 
     return {name: each.reshape(shape) for name, each in found.items()}
 
 
-def with_population(posterior: MixturePosterior, *, labels: Sequence[str] | None = None) -> MixturePosterior:
-    """The same with the figures of `population` among its draws, so that a file of them holds what is printed."""
+def with_population(posterior: MixturePosterior) -> MixturePosterior:
+    """The same with the figures of `population`, and what was asked for, among its draws, so that a file holds them."""
     if "atoms" not in posterior.draws or not (posterior.model.kernel.categorical or _bounds(posterior)):
         return posterior
-    figures, draws = population(posterior, labels=labels), posterior.draws
+    figures, draws = population(posterior), posterior.draws
     joined = replace(
         draws,
-        variables={**draws.variables, **figures.variables},
+        variables={**draws.variables, **figures.variables, **_asked(posterior)},
         dims={**draws.dims, **figures.dims},
         coords={**draws.coords, **figures.coords},
         labels={**draws.labels, **figures.labels},
     )
     return replace(posterior, draws=joined)
+
+
+def _asked(posterior: MixturePosterior) -> dict[str, Floats]:
+    """Functionals of every drawn density between the bounds, or of the drawn shares of the joint categories."""
+    question, kernel = posterior.question, posterior.model.kernel
+    if not question.functionals:
+        return {}
+    weights, atoms = _measures(posterior)
+    if kernel.categorical:
+        sizes = getattr(kernel, "categories", None) or (int(kernel.support()[1]) + 1,)
+        domain = question.domain or JointDomain({f"x{j}" if j else "x": Categories(range(k)) for j, k in enumerate(sizes)})
+        cells = joint_shares(kernel, weights, atoms).reshape(-1, *sizes)
+        masses = cells.transpose(0, *range(len(sizes), 0, -1)).reshape(len(cells), -1)  # the first column varies fastest
+    else:
+        ends = np.linspace(*bounds_of(posterior), POINTS + 1)
+        domain = JointDomain({question.column: Bins([float(each) for each in ends])})
+        masses = _within_bounds(posterior, default_grid(posterior))
+    reduction = reduce(question.functionals, domain=domain)
+    rows = [reduction.evaluate(each) for each in masses]
+    shape = posterior.draws["n_clusters"].shape
+    return {name: np.array([row[name] for row in rows]).reshape(shape) for name in reduction.names}
+
+
+def _within_bounds(posterior: MixturePosterior, grid: Floats) -> Floats:
+    """Masses of the grid's cells in every draw, scaled to 1; where all lies beyond the bounds they are even."""
+    drawn = posterior.densities(grid)
+    total = drawn.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
 
 
 def column_shares(posterior: MixturePosterior) -> Floats:
@@ -309,7 +343,7 @@ def plot(
 
 def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:
     if "atoms" not in posterior.draws:
-        raise ModelError("the atoms were not kept.", hint="fit_mixture(..., keep=Keep(atoms=4096))")
+        raise ModelError("the atoms were not kept.", hint="Mixture(keep=Keep(atoms=4096))")
     return posterior.draws.flat("weights"), posterior.draws.flat("atoms")
 
 
@@ -317,7 +351,7 @@ def _allocations(posterior: MixturePosterior) -> NDArray[np.int64]:
     if isinstance(posterior.model.channel, GlobalChannel):  # records are exchangeable given their one output
         raise ModelError("one output for all records does not say who is with whom.", hint="Look at the density")
     if "allocations" not in posterior.draws:
-        raise ModelError("the allocations were not kept.", hint="fit_mixture(..., keep=Keep(allocations=True))")
+        raise ModelError("the allocations were not kept.", hint="Mixture(keep=Keep(allocations=True))")
     return posterior.draws.flat("allocations")
 
 

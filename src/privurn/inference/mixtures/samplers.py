@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError, SamplingError
-from privurn.inference.mixtures.model import Mixture, Observed
+from privurn.inference.mixtures.model import AnyMixture, Observed
 from privurn.inference.mixtures.prior import grid_points, measure_densities
 from privurn.inference.run import Arrays, whole_number
 from privurn.inference.sampler import concatenated
@@ -65,7 +65,7 @@ class MixtureSampler(ABC):
     State: allocations (n,), latent (m n, ...), atoms (clusters, width), strength (1,), tuning (2,).
     """
 
-    model: Mixture
+    model: AnyMixture
     released: ArrayLike = field(repr=False)
     keep: Keep = field(default_factory=Keep)
     name: ClassVar[str]

@@ -10,21 +10,18 @@ from privurn.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privurn.certificates.statistics import ReleasedStatistics as ReleasedStatistics
     from privurn.certificates.statistics import read_statistics as read_statistics
+    from privurn.inference.size import SizePrior as SizePrior
     from privurn.inference.sums.comparators import bootstrap_regression as bootstrap_regression
     from privurn.inference.sums.comparators import plug_in_regression as plug_in_regression
-    from privurn.inference.sums.fit import Fit as Fit
     from privurn.inference.sums.fit import NotMixed as NotMixed
-    from privurn.inference.sums.fit import fit_dirichlet as fit_dirichlet
-    from privurn.inference.sums.fit import fit_logistic as fit_logistic
-    from privurn.inference.sums.fit import fit_mean as fit_mean
-    from privurn.inference.sums.fit import fit_regression as fit_regression
+    from privurn.inference.sums.fit import SumModel as SumModel
+    from privurn.inference.sums.fit import SumPosterior as SumPosterior
+    from privurn.inference.sums.fit import fit as fit
     from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
     from privurn.inference.sums.mcem import maximise as maximise
     from privurn.inference.sums.model import PythonModel as PythonModel
     from privurn.inference.sums.observed import Observed as Observed
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
-    from privurn.inference.sums.size import SizePrior as SizePrior
-    from privurn.inference.sums.table_inference import infer_table as infer_table
     from privurn.mechanisms.sums.calibrating import Budget as Budget
     from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic as DirichletStatistic
     from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic as LogisticStatistic
@@ -48,18 +45,15 @@ _HOME = {
     "LogisticStatistic": "mechanisms.sums.logistic_statistic",
     "NormalStatistic": "mechanisms.sums.regression_statistic",
     "RegressionStatistic": "mechanisms.sums.regression_statistic",
-    "SizePrior": "inference.sums.size",
+    "SizePrior": "inference.size",
     "NoisyStatistics": "mechanisms.sums.statistic",
     "BernoulliStatistic": "mechanisms.sums.sum_statistic",
     "PoissonStatistic": "mechanisms.sums.sum_statistic",
-    "infer_table": "inference.sums.table_inference",
     "TableStatistic": "mechanisms.sums.table_statistic",
-    "Fit": "inference.sums.fit",
     "NotMixed": "inference.sums.fit",
-    "fit_dirichlet": "inference.sums.fit",
-    "fit_logistic": "inference.sums.fit",
-    "fit_mean": "inference.sums.fit",
-    "fit_regression": "inference.sums.fit",
+    "SumModel": "inference.sums.fit",
+    "SumPosterior": "inference.sums.fit",
+    "fit": "inference.sums.fit",
     "maximise": "inference.sums.mcem",
     "Observed": "inference.sums.observed",
     "PythonModel": "inference.sums.model",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.inference.sums.mean_models import pair_of
 
 if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics
@@ -36,13 +37,14 @@ class DirichletModel:
             raise ModelError("a Dirichlet model needs two parts, a floor between 0 and 1, and a positive prior shape and rate.")
 
     @classmethod
-    def from_statistics(cls, statistics: "NoisyStatistics", *, shape: float = 1.0, rate: float = 0.1) -> "DirichletModel":
-        """The model that released log sums belong to."""
+    def from_statistics(cls, statistics: "NoisyStatistics", *, prior: tuple[float, float] | None = None) -> "DirichletModel":
+        """The model that released log sums belong to; `prior`: shape and rate of each alpha, (1, 0.1) where left out."""
         from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 
         mechanism = statistics.mechanism
         if not isinstance(mechanism, DirichletStatistic):
             raise ModelError(f"these are statistics of the model {statistics.model}, not dirichlet.")
+        shape, rate = pair_of(prior, usual=(1.0, 0.1), law="Gamma")
         resolution = round(-math.log2(mechanism.noise.step))
         return cls(parts=mechanism.parts, floor=mechanism.floor, shape=shape, rate=rate, resolution=resolution)
 

@@ -1,54 +1,80 @@
-"""Posteriors from released statistics: pick the model, run chains until they have mixed, say so if they have not."""
+"""Posteriors from noisy sums: run chains of a model's parameters and n until they have mixed, say so if they have not."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError
-from privurn.inference.draws import Draws
-from privurn.inference.run import NotMixed, Progress, Schedule, run_until_mixed, say_not_mixed
+from privurn.errors import FormatError, ModelError
+from privurn.inference.draws import Draws, NotMixed, Summary
+from privurn.inference.posterior import Posterior
+from privurn.inference.run import Lengths, Run, run_engine, say_not_mixed
+from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain, Moves
 from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
 from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 from privurn.inference.sums.model import Model
-from privurn.inference.sums.observed import Observed, released_numbers
+from privurn.inference.sums.observed import Observed
 from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
-from privurn.inference.sums.size import SizePrior
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
+    from matplotlib.figure import Figure
+
     from privurn.mechanisms.sums.statistic import NoisyStatistics
 
-    Released = NoisyStatistics | ReleasedStatistics
+__all__ = ["NotMixed", "SumModel", "SumPosterior", "fit", "sum_posterior"]
 
-__all__ = ["Fit", "NotMixed", "fit", "fit_dirichlet", "fit_logistic", "fit_mean", "fit_regression"]
+LENGTHS = Lengths(warm_up=2000, draws=2000, longest=256_000)
 
-WARM_UP, FIRST_DRAWS, LONGEST = 2000, 2000, 256_000
-"""Sweeps of each chain before the first draw; draws kept at first; where doubling them ends."""
+SHOWN = 6
+"""Numbers of the leading variable that a picture of intervals shows."""
+
+Picture = Literal["traces", "n", "intervals"]
+Prior = RegressionPrior | LogisticPrior | tuple[float, float]
+
+MODELS: Mapping[str, Any] = {
+    "regression": RegressionModel,
+    "normal": RegressionModel,
+    "logistic": LogisticModel,
+    "dirichlet": DirichletModel,
+    "bernoulli": BernoulliModel,
+    "poisson": PoissonModel,
+}
+"""The model that released sums belong to."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
-    """Draws of parameters and n, with acceptance rates of each move in `sample_stats`; `problems` is empty where all mixed."""
+@dataclass(frozen=True, kw_only=True)
+class SumModel:
+    """The model that released sums belong to, with the analyst's priors.
+
+    `prior`: a `RegressionPrior` or `LogisticPrior`; for a proportion the two numbers of a Beta law, for a rate and for the
+    parameters of a Dirichlet law those of a Gamma law (shape, rate). Left out it follows the public bounds, is Beta(1, 1), or
+    Gamma(1, 0.1). `size`: the prior of n where n is secret, flat where left out. `moves`: "interwoven", or "centred", which is
+    slow, the sampler of the literature.
+    """
+
+    prior: Prior | None = None
+    size: SizePrior | None = None
+    moves: Moves = "interwoven"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SumPosterior(Posterior):
+    """Draws of parameters and n, with acceptance rates of each move in `sample_stats`."""
 
     model: Model
     observed: Observed
     draws: Draws
-    problems: tuple[str, ...]
+    asked: tuple[str, ...] = ()
 
     @property
-    def mixed(self) -> bool:
-        """Whether `Draws.problems` found none: R-hat, effective draws of the bulk, the tails and the mean."""
-        return not self.problems
-
-    @property
-    def length(self) -> int:
-        """Draws that were kept of each chain."""
-        return self.draws.n_draws
+    def shown(self) -> Draws:
+        """What was asked for; else all parameters, and n where it is secret."""
+        known = [name for name in self.draws.variables if name != "n" or self.observed.secret_size]
+        return self.draws.only(self.asked or known)
 
     def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
         """Tables from the posterior predictive law: parameters and n of a draw, then as many records.
@@ -63,99 +89,75 @@ class Fit:
             found.append(self.model.simulate(self.model.flat(one), n=int(one["n"]), rng=rng))
         return found
 
+    def plot(  # type: ignore[override]
+        self, *, kind: Picture = "traces", level: float | None = None, beside: Mapping[str, Sequence[Summary]] | None = None
+    ) -> "Figure":
+        """A picture: "traces" of the chains, the posterior of "n", or "intervals" of the leading variable and of others."""
+        from privurn.drawing import interval_picture, trace_picture, whole_number_picture
+
+        if kind == "traces":
+            return trace_picture(self.shown.numbers(self.shown.names))
+        if kind == "n":
+            if not self.observed.secret_size:
+                raise FormatError("the number of records is public: it has no posterior.", hint="Leave this picture out")
+            noisy = self.observed.noisy_n
+            return whole_number_picture(self.draws["n"], name="n", marks={} if noisy is None else {"noisy n": noisy})
+        if kind == "intervals":
+            summaries = self.summary(level=level)
+            leading = summaries[0].name.partition("[")[0]
+            shown = [each for each in summaries if each.name.partition("[")[0] == leading][:SHOWN]
+            named = {each.name for each in shown}
+            groups = {"posterior": shown}
+            groups |= {key: [each for each in rows if each.name in named] for key, rows in (beside or {}).items()}
+            return interval_picture(groups, title="Posterior and comparators" if beside else "Posterior")
+        raise FormatError(f"the picture {kind!r} is not known.", hint="traces, n or intervals")
+
 
 def fit(
     model: Model,
     *,
     observed: Observed,
     moves: Moves = "interwoven",
-    chains: int = 4,
-    warm_up: int = WARM_UP,
-    draws: int | None = None,
-    seed: int | None = None,
-    progress: Progress = lambda done, total, figures: None,
-    checkpoint: str | Path | None = None,
-    threads: int | None = None,
-) -> Fit:
+    ask: Sequence[str] | None = None,
+    run: Run | None = None,
+    level: float = 0.95,
+) -> SumPosterior:
     """The posterior of a model's parameters and of n.
 
-    With `draws` left out the chains go on until they have mixed: each time twice as many draws are made as were judged, at
-    most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed` warning says
-    so. A checkpoint goes on bit by bit, whatever length the run had come to.
+    Where the run has no number of draws the chains go on until they have mixed: each time twice as many draws are made as were
+    judged, at most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed`
+    warning says so. A checkpoint goes on bit by bit, whatever length the run had come to.
     """
-    if chains < 2:
-        raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="chains=4")
-    sampler = LatentChain(model=model, observed=observed, moves=moves)
-    found, problems = run_until_mixed(
-        sampler,
-        schedule=Schedule(chains=chains, warm_up=warm_up, draws=FIRST_DRAWS if draws is None else draws, seed=seed),
-        longest=LONGEST if draws is None else draws,
-        checkpoint=checkpoint,
-        progress=progress,
-        threads=threads,
+    run = run or Run()
+    if run.chains < 2:
+        raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="Run(chains=4)")
+    asked = (ask,) if isinstance(ask, str) else tuple(ask or ())
+    found, problems = run_engine(
+        LatentChain(model=model, observed=observed, moves=moves),
+        run,
+        usual=LENGTHS,
+        judged=(lambda draws: draws.only(asked)) if asked else (lambda draws: draws),
         dims=model.dims,
         coords=model.coords,
-        attributes={"model": model.name, "length": "chosen" if draws is None else "given"},
+        attributes={"model": model.name},
     )
     say_not_mixed(found, problems)
-    return Fit(model=model, observed=observed, draws=found, problems=problems)
+    return SumPosterior(model=model, observed=observed, draws=found, asked=asked, level=level)
 
 
-def fit_regression(
-    statistics: "Released", *, prior: RegressionPrior | None = None, size_prior: SizePrior | None = None, **how: Any
-) -> Fit:
-    """Linear regression (or a normal mean) from released moments; the prior follows the public bounds where none is given.
-
-    `statistics`: what `release_statistics` or `read_statistics` returned, here and in the other fits; `how` is passed to `fit`.
-    """
-    statistics = released_numbers(statistics)
-    model = RegressionModel.from_statistics(statistics, prior=prior)
-    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
-
-
-def fit_logistic(
-    statistics: "Released", *, prior: LogisticPrior | None = None, size_prior: SizePrior | None = None, **how: Any
-) -> Fit:
-    """Logistic regression from released sums by class; the prior follows the public bounds where none is given."""
-    statistics = released_numbers(statistics)
-    model = LogisticModel.from_statistics(statistics, prior=prior)
-    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
-
-
-def fit_dirichlet(
-    statistics: "Released", *, shape: float = 1.0, rate: float = 0.1, size_prior: SizePrior | None = None, **how: Any
-) -> Fit:
-    """Dirichlet compositions from released log sums; alpha_j ~ Gamma(shape, rate)."""
-    statistics = released_numbers(statistics)
-    model = DirichletModel.from_statistics(statistics, shape=shape, rate=rate)
-    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
-
-
-def fit_mean(
-    statistics: "Released",
+def sum_posterior(
+    statistics: "NoisyStatistics",
     *,
-    prior: tuple[float, float] | RegressionPrior | None = None,
-    size_prior: SizePrior | None = None,
-    **how: Any,
-) -> Fit:
-    """A proportion, a rate or a normal mean. `prior`: the two numbers of a Beta or Gamma law, or a RegressionPrior.
-
-    Left out it is Beta(1, 1), Gamma(1, 0.1), or for a normal mean the one that follows the public bounds.
-    """
-    statistics = released_numbers(statistics)
-    if statistics.model == "normal":
-        if isinstance(prior, tuple):
-            raise ModelError("the prior of a normal mean is a RegressionPrior.")
-        return fit_regression(statistics, prior=prior, size_prior=size_prior, **how)
-    if isinstance(prior, RegressionPrior):
-        raise ModelError("the prior of a proportion or a rate is a pair of numbers.", hint="prior=(1, 1)")
-    model: Model
-    if statistics.model == "bernoulli":
-        first, second = prior or (1.0, 1.0)
-        model = BernoulliModel(first=first, second=second)
-    elif statistics.model == "poisson":
-        shape, inverse_scale = prior or (1.0, 0.1)
-        model = PoissonModel(upper=statistics.mechanism.upper, shape=shape, inverse_scale=inverse_scale)  # type: ignore[attr-defined]
-    else:
-        raise ModelError(f"these are statistics of the model {statistics.model}, not of a mean.")
-    return fit(model, observed=Observed.from_statistics(statistics, size_prior=size_prior), **how)
+    model: SumModel | Prior | Model | None = None,
+    ask: Sequence[str] | None = None,
+    run: Run | None = None,
+    level: float = 0.95,
+) -> SumPosterior:
+    """The posterior of the model that released sums belong to, or of another with as many sums."""
+    if model is None or isinstance(model, (RegressionPrior, LogisticPrior, tuple)):
+        model = SumModel(prior=model)
+    if not isinstance(model, SumModel):
+        return fit(model, observed=Observed.from_statistics(statistics), ask=ask, run=run, level=level)
+    made = MODELS[statistics.model].from_statistics(statistics, prior=model.prior)
+    observed = Observed.from_statistics(statistics, size_prior=model.size)
+    return fit(made, observed=observed, moves=model.moves, ask=ask, run=run, level=level)

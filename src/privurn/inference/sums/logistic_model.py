@@ -89,6 +89,8 @@ class LogisticModel:
         mechanism = statistics.mechanism
         if not isinstance(mechanism, LogisticStatistic):
             raise ModelError(f"these are statistics of the model {statistics.model}, not logistic.")
+        if prior is not None and not isinstance(prior, LogisticPrior):
+            raise ModelError("the prior of this model is a LogisticPrior.", hint="Leave it out: it follows the public bounds")
         return cls(
             lower=mechanism.lower,
             upper=mechanism.upper,

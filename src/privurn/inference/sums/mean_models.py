@@ -3,14 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 
+if TYPE_CHECKING:
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
+
 Floats = NDArray[np.float64]
+
+
+def pair_of(prior: Any, *, usual: tuple[float, float], law: str) -> tuple[float, float]:
+    """The two numbers of a prior, checked."""
+    if prior is None:
+        return usual
+    if not isinstance(prior, tuple) or len(prior) != 2 or not all(isinstance(each, (int, float)) for each in prior):
+        raise ModelError(f"the prior is the pair of numbers of a {law} law.", hint=f"prior={usual}")
+    return float(prior[0]), float(prior[1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +56,12 @@ class BernoulliModel(_SumModel):
     def __post_init__(self) -> None:
         if not (self.first > 0.0 and self.second > 0.0):
             raise ModelError("both parameters of the Beta prior must be positive.")
+
+    @classmethod
+    def from_statistics(cls, statistics: "NoisyStatistics", *, prior: tuple[float, float] | None = None) -> "BernoulliModel":
+        """The model that a noisy number of ones belongs to; `prior`: the numbers of a Beta law, (1, 1) where left out."""
+        first, second = pair_of(prior, usual=(1.0, 1.0), law="Beta")
+        return cls(first=first, second=second)
 
     @cached_property
     def record(self) -> Any:
@@ -85,6 +103,13 @@ class PoissonModel(_SumModel):
     def __post_init__(self) -> None:
         if not (self.upper >= 1 and self.shape > 0.0 and self.inverse_scale > 0.0):
             raise ModelError("a Poisson model needs an upper bound of at least 1 and a positive shape and inverse scale.")
+
+    @classmethod
+    def from_statistics(cls, statistics: "NoisyStatistics", *, prior: tuple[float, float] | None = None) -> "PoissonModel":
+        """The model that a noisy sum of counts belongs to; `prior`: shape and rate, (1, 0.1) where left out."""
+        shape, inverse_scale = pair_of(prior, usual=(1.0, 0.1), law="Gamma")
+        upper: Any = statistics.mechanism
+        return cls(upper=upper.upper, shape=shape, inverse_scale=inverse_scale)
 
     @cached_property
     def record(self) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.sums.size import SizePrior
+from privurn.inference.size import SizePrior
 
 if TYPE_CHECKING:
     from privurn.certificates.statistics import ReleasedStatistics

@@ -99,6 +99,8 @@ class RegressionModel:
         mechanism = statistics.mechanism
         if not isinstance(mechanism, RegressionStatistic):
             raise ModelError(f"these are statistics of the model {statistics.model}, not regression.")
+        if prior is not None and not isinstance(prior, RegressionPrior):
+            raise ModelError("the prior of this model is a RegressionPrior.", hint="Leave it out: it follows the public bounds")
         return cls(
             lower=mechanism.lower,
             upper=mechanism.upper,

@@ -9,25 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.draws import Draws, Summary
+from privurn.inference.draws import Summary
 from privurn.inference.sums.observed import released_numbers
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.output_files import write_file
 from privurn.tables.spreadsheet_text import marked
 
 if TYPE_CHECKING:
     from privurn.certificates.statistics import ReleasedStatistics
-    from privurn.inference.sums.fit import Fit
+    from privurn.inference.sums.fit import SumPosterior
 
 
 def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float = 0.95) -> tuple[Summary, ...]:
     """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
     statistics = released_numbers(statistics)
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
-    if statistics.model == "table":
-        return _plug_in_table(statistics, level)
     if n is None:
         raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior")
     if statistics.model == "regression":
@@ -72,28 +69,6 @@ def _plug_in_mean(statistics: NoisyStatistics, n: float, level: float) -> list[S
     if isinstance(mechanism, PoissonStatistic):
         return [_normal("rate", mean, math.sqrt(max(mean, 0.0) / n), level)]
     return [_normal("probability", mean, math.sqrt(max(mean * (1.0 - mean), 0.0) / n), level)]
-
-
-def _plug_in_table(statistics: NoisyStatistics, level: float) -> tuple[Summary, ...]:
-    from privurn.inference.sums.table_inference import log_odds_ratio
-
-    counts, mechanism = np.maximum(statistics.values, 0.0), statistics.mechanism
-    total = counts.sum()
-    if total <= 0.0:
-        raise ModelError("there is no plug-in estimate: no noisy count is positive.", hint="Ask for a posterior")
-    p = counts / total
-    rows = [
-        _normal(f"p[{name}]", share, math.sqrt(share * (1.0 - share) / total), level)
-        for name, share in zip(mechanism.names, p, strict=True)
-    ]
-    assert isinstance(mechanism, TableStatistic)
-    ratio = log_odds_ratio(p, mechanism)
-    if ratio is not None:
-        width = mechanism.shape[0]
-        four = counts[[0, 1, width, width + 1]]
-        if four.min() > 0.0:
-            rows.append(_normal("log_odds_ratio", float(ratio), math.sqrt((1.0 / four).sum()), level))
-    return (*rows, _point("n", float(total), level))
 
 
 def dirichlet_maximum(mean_logs: NDArray[np.float64], *, n: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -162,7 +137,7 @@ def _row(name: str, value: float, deviation: float, low: float, high: float, lev
     )
 
 
-def write_synthetic_records(path: Path, found: "Fit", *, columns: tuple[str, ...], seed: int | None) -> int:
+def write_synthetic_records(path: Path, found: "SumPosterior", *, columns: tuple[str, ...], seed: int | None) -> int:
     """Records from the posterior predictive law (parameters and n of one draw, then as many records) as a new CSV file."""
     [records] = found.synthetic(seed=seed)
     if found.model.name == "dirichlet":
@@ -178,15 +153,3 @@ def write_synthetic_records(path: Path, found: "Fit", *, columns: tuple[str, ...
 
     write_file(path, write)
     return len(rows)
-
-
-def write_synthetic_table(path: Path, draws: Draws, *, mechanism: TableStatistic, seed: int | None) -> int:
-    """The same for a contingency table: records in its cells."""
-    from privurn.tables import decode, write
-
-    rng = np.random.default_rng(seed)
-    at = int(rng.integers(draws.n_chains * draws.n_draws))
-    counts = rng.multinomial(int(draws.flat("n")[at]), draws.flat("p")[at])
-    table = decode(rng.permutation(np.repeat(np.arange(len(counts)), counts)), mechanism.domain)
-    write_file(path, lambda target: write(table, target))
-    return int(counts.sum())

@@ -80,7 +80,8 @@ class TableStatistic(StatisticMechanism):
         return (1 if self.neighbouring == "add-remove" else 2) * round(1.0 / self.noise.step) ** 2
 
     @property
-    def _noise_name(self) -> Noise:
+    def noise_name(self) -> Noise:
+        """What noisy counts call this noise."""
         if self.noise.kind == "gaussian":
             return "discrete-gaussian"
         return "laplace" if self.noise.step == FINE_STEP else "discrete-laplace"
@@ -100,7 +101,7 @@ class TableStatistic(StatisticMechanism):
     def counts_profile(self) -> NoisyCountsProfile:
         """That of the counts alone, for one record."""
         return NoisyCountsProfile(
-            cells=self.domain.size, noise=self._noise_name, scale=self.noise.scale, neighbouring=self.neighbouring
+            cells=self.domain.size, noise=self.noise_name, scale=self.noise.scale, neighbouring=self.neighbouring
         )
 
     @property

@@ -50,6 +50,14 @@ class SizePrior:
         safe = np.where(inside, n, 0.0)
         return np.where(inside, safe * math.log(self.mean) - self.mean - gammaln(safe + 1.0), -np.inf)
 
+    @property
+    def words(self) -> str:
+        """Flat on 0 to 10,000; Poisson with mean 1,000."""
+        within = f"{self.lower:,} to {self.upper:,}"
+        if self.mean is None:
+            return f"flat on {within}"
+        return f"Poisson with mean {self.mean:,g}" + (f" on {within}" if (self.lower, self.upper) != (0, LARGEST_SIZE) else "")
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "mean": self.mean}

@@ -1,0 +1,100 @@
+"""What `privurn infer` says about counts of cells: releases of records, of probabilities, of noisy counts."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.infer_answers import (
+    MOST_ROWS,
+    Asked,
+    cells_of,
+    common_json,
+    diagnostics_of,
+    interval,
+    print_files,
+    print_length,
+    short,
+    warn,
+    write_files,
+)
+from privurn.cli.infer_models import count_model
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.inference.counts.results import CountPosterior
+    from privurn.inference.draws import Summary
+
+WHAT = "counts of cells"
+OPTIONS = ("prior", "prior_n", "sample", "within", "naive")
+PICTURES = ("density", "cdf", "intervals", "n", "traces")
+
+
+def model_of(given: Any, asked: Asked) -> Any:
+    """The model, and everything else checked that the chains need not be run for."""
+    if "n" in asked.pictures(PICTURES) and given.n is not None:
+        raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")
+    asked.synthetic()
+    return count_model(asked.typed["prior"], asked.typed["prior_n"], asked.typed["within"])
+
+
+def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
+    """Warn, write, show."""
+    from privurn.output_files import write_file
+    from privurn.tables import write
+
+    summaries = found.summary()
+    warn(found.problems(), figures=len(summaries))
+    for name, count in found.undefined.items():
+        drawn = found.draws.n_chains * found.draws.n_draws
+        note(f"note: {name} is undefined in {count:,} of {drawn:,} draws, which hold no record of it; they are left out.")
+    naive = asked.typed["naive"]
+    beside = {each.name: each for each in found.naive().summary(level=asked.level)} if naive else {}
+    drawn_pictures = [(found.plot(kind=kind, naive=naive), target) for kind, target in asked.pictures(PICTURES).items()]  # type: ignore[arg-type]
+    target = asked.synthetic()
+    table = None if target is None else found.synthetic(seed=asked.typed["seed"])
+    written = write_files(
+        found,
+        asked,
+        figures=drawn_pictures,
+        synthetic=target,
+        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
+    )
+    if asked.json:
+        print_json(_as_json(found, summaries, beside) | {"files": written})
+        return
+    _print(found, summaries, beside, asked.level)
+    print_files(written)
+
+
+def _as_json(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]") -> dict[str, Any]:
+    released = found.face_value
+    rows = []
+    for each in summaries:
+        value = released.get(each.name, math.nan)
+        row = {**each.to_json(), "released": value if math.isfinite(value) else None}
+        rows.append(row | ({"naive": beside[each.name].to_json()} if each.name in beside else {}))
+    how = {key: value for key, value in found.draws.attributes.items() if value is None or isinstance(value, (str, int, float))}
+    return {"model": "counts", **common_json(found, rows, found.problems()), "how": how}
+
+
+def _print(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", level: float) -> None:
+    stated = found.draws.attributes
+    released = found.face_value
+    title = f"Posterior of the {found.of}: {stated['mechanisms']}; prior: {stated['prior']}; {stated['how']}"
+    columns = ["", "mean", "sd", f"{level:.0%} interval", "released"]
+    columns += [f"naive {level:.0%} interval (not valid)"] if beside else []
+    columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
+    rows = []
+    for each in summaries[:MOST_ROWS]:
+        row = [*cells_of(each), short(released.get(each.name, math.nan))]
+        if beside:
+            row.append(interval(beside[each.name]) if each.name in beside else "-")
+        rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])
+    print_table(title, columns, rows)
+    if len(summaries) > MOST_ROWS:
+        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    if found.draws.markov:
+        print_length(found, "")
+    if "prior_of_n" in stated:
+        print_text(f"n is secret, and {stated['prior_of_n']} a priori; with --prior-n you can say what you know.")

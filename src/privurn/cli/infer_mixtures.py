@@ -1,0 +1,199 @@
+"""What `privurn infer` says about privatised records: the density and the clusters of the confidential population."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from privurn.cli.console import print_json, print_table, print_text
+from privurn.cli.infer_answers import (
+    MOST_ROWS,
+    Asked,
+    cells_of,
+    common_json,
+    diagnostics_of,
+    print_files,
+    print_length,
+    short,
+    warn,
+    write_files,
+)
+from privurn.cli.infer_models import mixing_law
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.inference.mixtures.posterior import MixturePosterior
+    from privurn.inference.mixtures.reading import Mixture, Privatised
+
+WHAT = "privatised records"
+OPTIONS = (
+    "kernel",
+    "mixing",
+    "strength",
+    "discount",
+    "components",
+    "sampler",
+    "unclamped",
+    "clusters",
+    "deconvolution",
+    "records",
+)
+PICTURES = ("density", "clusters", "together", "traces")
+MOST_LABELS = 200_000_000
+"""Cluster labels that are kept at most: records times draws."""
+
+MOST_CLUSTERED = 5_000
+
+
+def model_of(given: "Privatised", asked: Asked) -> "Mixture":
+    """The model, and everything else checked that the chains need not be run for."""
+    from privurn.inference.mixtures.reading import Mixture, default_model
+    from privurn.inference.mixtures.samplers import Keep
+    from privurn.mechanisms.local import GlobalChannel
+
+    typed, pictures = asked.typed, asked.pictures(PICTURES)
+    asked.synthetic()
+    labels = typed["clusters"] or "together" in pictures
+    mixture = Mixture(
+        kernel=typed["kernel"],
+        mixing=mixing_law(typed["mixing"], typed["strength"], typed["discount"], typed["components"]),
+        clamped=not typed["unclamped"],
+        sampler=typed["sampler"],
+        keep=Keep(allocations=labels),
+    )
+    made = default_model(given.channel, kernel=mixture.kernel, mixing=mixture.mixing, clamped=mixture.clamped)
+    _check(given, made, asked, labels=labels, pictures=pictures)
+    if isinstance(given.channel, GlobalChannel) and mixture.sampler not in ("auto", "neal5", "slice"):
+        raise FormatError(f"the sampler {mixture.sampler!r} is for releases record by record.", hint="--sampler auto")
+    return mixture
+
+
+def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictures: Any) -> None:
+    from privurn.inference.mixtures.results import MOST_CELLS
+    from privurn.mechanisms.local import GaussianChannel, GlobalChannel, LaplaceChannel
+
+    if labels:
+        if isinstance(given.channel, GlobalChannel):
+            raise FormatError("one output for all records does not say who is with whom.", hint="Leave --clusters out")
+        if given.n > MOST_CLUSTERED:
+            raise FormatError(
+                f"clusterings are searched for up to {MOST_CLUSTERED:,} records.", hint="In Python: co_clustering(rows=...)"
+            )
+        if given.n * (asked.draws or 1) * asked.typed["chains"] > MOST_LABELS:
+            raise FormatError("so many draws of so many labels do not fit.", hint="Fewer --draws, with --thin")
+    if "density" in pictures and model.kernel.categorical:
+        raise FormatError("categories have no density to draw.", hint="--plot traces=FILE or --plot clusters=FILE")
+    if model.kernel.categorical and math.prod(getattr(model.kernel, "categories", ())) > MOST_CELLS:
+        raise FormatError(
+            f"there are more than {MOST_CELLS:,} joint categories to compare with the prior.",
+            hint="In Python: infer, and population() for each column",
+        )
+    if asked.typed["deconvolution"] and not isinstance(given.channel, (LaplaceChannel, GaussianChannel)):
+        raise FormatError("deconvolution needs the Laplace or the Gaussian channel.", hint="Leave --deconvolution out")
+
+
+def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None:
+    """Warn, write, show."""
+    from privurn.inference.mixtures.deconvolution import deconvolve
+    from privurn.inference.mixtures.results import default_grid
+    from privurn.output_files import write_file
+    from privurn.tables import write
+
+    learned = found.informativeness()
+    mixing, others = found.shown.problems(), (*found.cut_problems(), *learned.problems())
+    warn(mixing, others, figures=len(found.summary()))
+    extra: dict[str, Any] = {"learned": learned, "clusters": None, "deconvolution": None}
+    if asked.typed["clusters"]:
+        extra["clusters"] = found.point_clustering()
+    if asked.typed["deconvolution"]:
+        channel: Any = given.channel
+        extra["deconvolution"] = deconvolve(given.released, channel=channel, grid=default_grid(found))
+    beside: dict[str, Any] = (
+        {} if extra["deconvolution"] is None else {"others": {"deconvolution": extra["deconvolution"].positive()}}
+    )
+    figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(PICTURES).items()]
+    target = asked.synthetic()
+    table = None if target is None else _synthetic(given, found, asked)
+    written = write_files(
+        found,
+        asked,
+        figures=figures,
+        synthetic=target,
+        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
+    )
+    if asked.json:
+        print_json(_as_json(given, found, (*mixing, *others), extra) | {"files": written})
+        return
+    _print(given, found, asked, extra)
+    print_files(written)
+
+
+def _synthetic(given: "Privatised", found: "MixturePosterior", asked: Asked) -> Any:
+    """Records as the confidential table would hold them."""
+    import numpy as np
+
+    from privurn.tables import decode
+    from privurn.tables.columns import numbers_table
+
+    n = given.n if asked.records is None else asked.records
+    records = found.predict(n, seed=asked.typed["seed"])
+    if given.domain is not None:
+        sizes = [each.size for each in given.domain.columns.values()]
+        return decode(np.ravel_multi_index(tuple(records.T), sizes, order="F"), given.domain)
+    return numbers_table(records.reshape(n), [given.column])
+
+
+def _as_json(given: "Privatised", found: "MixturePosterior", problems: Any, extra: Any) -> dict[str, Any]:
+    from privurn.inference.mixtures.results import default_grid
+
+    learned, stated = extra["learned"], found.draws.attributes
+    told: dict[str, Any] = {
+        "model": "mixture",
+        "channel": {"name": given.channel.name, **given.channel.parameters()},
+        "records": given.n,
+        "kernel": repr(found.model.kernel),
+        "mixing": repr(found.model.mixing),
+        "chosen_because": stated.get("chosen_because"),
+        **common_json(found, [each.to_json() for each in found.summary()], problems),
+        "acceptance": float(found.draws.sample_stats["acceptance"].mean()),
+        "mass_not_kept": stated["mass_not_kept"],
+        "informativeness": {"distance": learned.distance, "spread": learned.spread, "informative": learned.informative},
+    }
+    if not found.model.kernel.categorical:
+        curve = found.density(default_grid(found), level=found.level)
+        told["density"] = {name: getattr(curve, name).tolist() for name in ("grid", "mean", "lower", "upper")}
+    if extra["clusters"] is not None:
+        told["clusters"] = {"labels": extra["clusters"].labels.tolist(), "expected_loss": extra["clusters"].expected_loss}
+    if extra["deconvolution"] is not None:
+        estimate = extra["deconvolution"]
+        told["deconvolution"] = {"density": estimate.density.tolist(), "bandwidth": estimate.bandwidth}
+    return told
+
+
+def _print(given: "Privatised", found: "MixturePosterior", asked: Asked, extra: Any) -> None:
+    """A table, and a few lines."""
+    from privurn.inference.mixtures.results import bounds_of
+
+    draws, summaries = found.draws, found.summary()
+    stated = draws.attributes
+    rows = [cells_of(each) + diagnostics_of(each) for each in summaries[:MOST_ROWS]]
+    title = f"Mixture of {given.n:,} records behind the {given.channel.name} channel: {stated['kernel']} kernel"
+    columns = ["", "mean", "sd", f"{asked.level:.0%} interval", "effective draws", "R-hat"]
+    print_table(f"{title}, {stated['mixing']}", columns, rows)
+    if len(summaries) > MOST_ROWS:
+        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    print_length(found, f"{float(draws.sample_stats['acceptance'].mean()):.0%}")
+    if not found.model.kernel.categorical:
+        lower, upper = bounds_of(found)
+        print_text(f"Within bounds: of the population between {short(lower)} and {short(upper)}, whose share is scaled to 1.")
+    atoms, beyond = draws["weights"].shape[-1], stated["mass_not_kept"]
+    print_text(f"Mixing measures: up to {atoms:,} atoms a draw; at most {beyond:.1e} of the mass was not drawn atom by atom.")
+    learned = extra["learned"]
+    print_text(f"Against the prior: Hellinger distance {learned.distance:.2f}; drawn densities {learned.spread:.0%} as wide.")
+    if extra["clusters"] is not None:
+        import numpy as np
+
+        clusters = extra["clusters"]
+        sizes = ", ".join(f"{size:,}" for size in sorted(np.bincount(clusters.labels).tolist(), reverse=True))
+        words = f"{clusters.n_clusters} cluster{'s' if clusters.n_clusters > 1 else ''}"
+        print_text(f"Point clustering (variation of information): {words} of {sizes} records")
+    if extra["deconvolution"] is not None:
+        print_text(f"Deconvolution estimate: bandwidth {extra['deconvolution'].bandwidth:.4g} (--plot, --json)")

@@ -1,0 +1,148 @@
+"""What was typed about a model, as the objects that `infer` takes."""
+
+import math
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from privurn.cli.parsing import whole_number
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.inference.counts.model import CountModel
+    from privurn.inference.mixtures.mixings import Mixing
+    from privurn.inference.size import SizePrior
+    from privurn.inference.sums.fit import SumModel
+    from privurn.inference.sums.logistic_model import LogisticPrior
+    from privurn.inference.sums.regression_model import RegressionPrior
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
+
+    P = TypeVar("P", RegressionPrior, LogisticPrior)
+
+PAIRS = {
+    "dirichlet": {"shape": 1.0, "rate": 0.1},
+    "bernoulli": {"ones": 1.0, "zeros": 1.0},
+    "poisson": {"shape": 1.0, "rate": 0.1},
+}
+"""Numbers of the priors that are pairs, with what they are where left out."""
+
+MIXINGS = ("dirichlet-process", "pitman-yor", "finite")
+COMPONENTS, DISCOUNT = 10, 0.25
+
+
+def count_model(prior: list[str] | None, prior_n: str | None, within: Any) -> "CountModel":
+    """flat, mechanism, or a number for each cell."""
+    from privurn.inference.counts.model import CountModel
+
+    words = prior or ["flat"]
+    named: dict[str, Any] = {"flat": None, "mechanism": "mechanism"}
+    value: Any = named[words[0]] if words[0] in named else _finite(words[0])
+    if len(words) > 1 or (isinstance(value, float) and not value > 0.0):
+        raise FormatError(
+            f"the prior {' '.join(words)!r} is not understood.", hint="--prior flat, --prior mechanism, or --prior 0.5"
+        )
+    return CountModel(prior=value, size=prior_of_size(prior_n), within=within)
+
+
+def sum_model(statistics: "NoisyStatistics", prior: list[str] | None, prior_n: str | None, moves: Any) -> "SumModel":
+    """Numbers of the prior by name; `unit` for 1 everywhere where it would follow the bounds."""
+    from privurn.inference.sums.fit import MODELS, SumModel
+
+    if moves not in ("interwoven", "centred"):
+        raise FormatError(f"the moves {moves!r} are not known.", hint="--moves interwoven or --moves centred")
+    found: Any
+    if statistics.model in PAIRS:
+        found = tuple(_pair(prior, statistics.model).values())
+    else:
+        found = _changed(MODELS[statistics.model].from_statistics(statistics).prior, prior)
+    size = prior_of_size(prior_n)
+    if size is not None and statistics.n is not None:
+        raise FormatError("the number of records is public: it has no prior.", hint="Leave --prior-n out")
+    return SumModel(prior=found, size=size, moves=moves)
+
+
+def _pair(given: list[str] | None, model: str) -> dict[str, float]:
+    """Positive numbers by name."""
+    found = dict(PAIRS[model])
+    for each in given or []:
+        name, _, text = each.partition("=")
+        name = name.replace("-", "_")
+        if name not in found:
+            raise FormatError(
+                f"the prior of the model {model} has no number {name!r}.",
+                hint=" ".join(f"--prior {key}={value:g}" for key, value in PAIRS[model].items()),
+            )
+        found[name] = _number(each, text)
+        if found[name] <= 0.0:
+            raise FormatError(f"the prior {each!r} must be positive.", hint=f"For example --prior {name}=1")
+    return found
+
+
+def _changed(prior: "P", given: list[str] | None) -> "P":
+    """The prior, or that of its kind with ones everywhere, with single numbers changed by name."""
+    words = list(given or [])
+    if "unit" in words:
+        words.remove("unit")
+        prior = type(prior)()
+    known = [each.name for each in fields(prior)]
+    for each in words:
+        name, _, text = each.partition("=")
+        name = name.replace("-", "_")
+        if name not in known:
+            raise FormatError(f"the prior has no number {name!r}.", hint=f"unit, or one of: {', '.join(known)}")
+        prior = replace(prior, **{name: _number(each, text)})
+    return prior
+
+
+def prior_of_size(text: str | None) -> "SizePrior | None":
+    """A prior of n, where one was typed."""
+    from privurn.inference.size import SizePrior
+
+    if text is None:
+        return None
+    first, colon, second = text.partition(":")
+    if first == "poisson" and colon:
+        return SizePrior(kind="poisson", mean=_number(text, second))
+    if not colon:
+        raise FormatError(f"the prior {text!r} of n is not understood.", hint="--prior-n 500:2000 or --prior-n poisson:1000")
+    return SizePrior(lower=whole_number(first), upper=whole_number(second))
+
+
+def mixing_law(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":
+    """The law of the mixing measure."""
+    from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+
+    if name not in MIXINGS:
+        raise FormatError(f"the mixing {name!r} is not known.", hint=", ".join(MIXINGS))
+    if discount is not None and name != "pitman-yor":
+        raise FormatError("only the Pitman-Yor process has a discount.", hint="--mixing pitman-yor --discount 0.25")
+    if components is not None and name != "finite":
+        raise FormatError("only the finite mixture has a number of components.", hint="--mixing finite --components 10")
+    kind, *numbers = strength.split(":")
+    values = [_finite(each) for each in (numbers if kind == "gamma" else [strength])]
+    if len(values) != (2 if kind == "gamma" else 1) or any(math.isnan(each) for each in values):
+        raise FormatError(f"the strength {strength!r} is not understood.", hint="--strength 1 or --strength gamma:2:2")
+    if kind == "gamma":
+        if name != "dirichlet-process":
+            raise FormatError("only the Dirichlet process takes a prior on its strength.", hint="--strength 1")
+        return DirichletProcess(strength=GammaPrior(shape=values[0], rate=values[1]))
+    if name == "pitman-yor":
+        return PitmanYor(discount=DISCOUNT if discount is None else discount, strength=values[0])
+    if name == "finite":
+        return FiniteDirichlet(components=COMPONENTS if components is None else components, strength=values[0])
+    return DirichletProcess(strength=values[0])
+
+
+def _number(each: str, text: str) -> float:
+    value = _finite(text)
+    if math.isnan(value):
+        raise FormatError(f"the prior {each!r} is not understood.", hint="--prior NAME=NUMBER")
+    return value
+
+
+def _finite(text: str) -> float:
+    """A finite number, or NaN."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan

@@ -1,0 +1,96 @@
+"""What every inference gives, whatever was released: draws, their summary, whether they can be trusted, pictures, files."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privurn.inference.draws import Draws, Summary, check_level
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Posterior:
+    """Posterior draws given what was released.
+
+    `level` is that of intervals where no other is asked for. What only some releases can say (clusters of records, the release
+    taken at face value, synthetic records) stands in the kinds of posterior: `CountPosterior`, `MixturePosterior` and
+    `SumPosterior`.
+    """
+
+    level: float = 0.95
+
+    if TYPE_CHECKING:
+
+        @property
+        def draws(self) -> Draws:
+            """One array (chain, draw, ...) for each variable."""
+
+    def __repr__(self) -> str:
+        drawn = f"{self.draws.n_chains} x {self.draws.n_draws} draws"
+        return f"{type(self).__name__}({', '.join(self.names)}; {drawn})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the variables that `summary` shows."""
+        return self.shown.names
+
+    @property
+    def shown(self) -> Draws:
+        """What is summarised and judged: the draws, without what only pictures and later questions need."""
+        return self.draws
+
+    def summary(self, *, level: float | None = None) -> tuple[Summary, ...]:
+        """Mean, deviation and equal-tailed interval of each number, of the draws in which it is defined."""
+        return self.shown.summary(level=self.checked_level(level))
+
+    def problems(self) -> tuple[str, ...]:
+        """Why the draws should not be trusted, one sentence each; nothing where they are independent or have mixed."""
+        return self._problems
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there is no such problem."""
+        return not self.problems()
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """Draws that hold no record that a number speaks of, by number: with n = 0, or with no number for a mean.
+
+        What a figure of nothing is, nobody can say: `summary` leaves these draws out, so that it is about the draws with such
+        records. Chains are cut to the length of the shortest that is left.
+        """
+        return self.shown.undefined
+
+    def to_datatree(self) -> Any:
+        """The draws as xarray.DataTree."""
+        return self._written.to_datatree()
+
+    def to_inference_data(self) -> Any:
+        """The draws as arviz.InferenceData, where ArviZ 0.x is installed."""
+        return self._written.to_inference_data()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the draws as a netCDF file, all of it or nothing."""
+        return self._written.save(path)
+
+    def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> "Figure":
+        """A picture; which kinds there are depends on what was released."""
+        raise NotImplementedError
+
+    def checked_level(self, level: float | None) -> float:
+        """The level asked for, or the usual one."""
+        found = self.level if level is None else level
+        check_level(found, of="an interval")
+        return found
+
+    @cached_property
+    def _problems(self) -> tuple[str, ...]:
+        return self.shown.problems()
+
+    @property
+    def _written(self) -> Draws:
+        """A netCDF file takes no "/" in names."""
+        return replace(self.draws, variables={name.replace("/", "|"): each for name, each in self.draws.variables.items()})
