@@ -129,7 +129,7 @@ def forbidden(*_, **__):
     raise AssertionError("a generator that must not be used on the release path")
 
 
-@pytest.mark.parametrize("extra", RELEASES, ids=lambda extra: f"{extra['noise']} {extra.get('publish', 'records')}")
+@pytest.mark.parametrize("extra", RELEASES, ids=lambda extra: repr(extra["mechanism"]))
 def test_the_noise_of_a_release_is_opendps(extra, monkeypatch):
     import opendp.mod
 

@@ -18,8 +18,8 @@ SPELLINGS = ["d.csv", "./in/../d.csv", "d.cs[v]", "d*.csv", "?.csv", "link.csv",
 
 def release(data, **more):
     """The cheapest release there is, since it does not start the compiled urn: counts with noise."""
-    more = {"column": "x", "epsilon": 0.5, **more}
-    return privurn.release(data, privurn.NoisyCounts(publish="counts"), domain=privurn.Grid(0, 1, 1), **more)
+    more = {"epsilon": 0.5, **more}
+    return privurn.release(data, privurn.NoisyCounts(publish="counts"), domain={"x": privurn.Grid(0, 1, 1)}, **more)
 
 
 def privatised(data, **more):
