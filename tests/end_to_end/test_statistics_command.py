@@ -157,7 +157,7 @@ def test_wrong_words_are_answered(command, people, what):
     assert not (people / "stats.json").exists()
 
 
-@pytest.mark.parametrize(("epsilon_n", "more"), [(0, []), ("inf", []), (-1, []), (0.1, ["--neighbouring", "replace-one"])])
+@pytest.mark.parametrize(("epsilon_n", "more"), [(0, SECRET_N), ("inf", SECRET_N), (-1, SECRET_N), (0.1, [])])
 def test_impossible_epsilon_n(command, epsilon_n, more):
     done = command(*MODELS["regression"], "--epsilon", 1, "--epsilon-n", epsilon_n, *more, "-o", "stats.json")
     assert done.exception.exit_code == 2

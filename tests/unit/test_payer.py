@@ -18,8 +18,8 @@ SPELLINGS = ["d.csv", "./in/../d.csv", "d.cs[v]", "d*.csv", "?.csv", "link.csv",
 
 def release(data, **more):
     """The cheapest release there is, since it does not start the compiled urn: counts with noise."""
-    more = {"column": "x", "epsilon": 0.5, **more}
-    return privurn.release(data, privurn.NoisyCounts(publish="counts"), domain=privurn.Grid(0, 1, 1), **more)
+    more = {"domain": {"x": privurn.Grid(0, 1, 1)}, "epsilon": 0.5, **more}
+    return privurn.release(data, privurn.NoisyCounts(publish="counts"), **more)
 
 
 def privatised(data, **more):
@@ -152,7 +152,7 @@ def test_another_file_is_remarked_on(place):
     assert "d.csv" in remark
     assert "copy.csv" in remark
     frame = np.array([0, 1] * 20)
-    assert any("columns" in each for each in release(frame, ledger=ledger).remarks)
+    assert any("columns" in each for each in release(frame, ledger=ledger, domain=privurn.Grid(0, 1, 1)).remarks)
 
 
 def test_a_secret_number_of_records_is_not_written_down(place):
