@@ -24,6 +24,7 @@ from privurn.errors import DomainError, FormatError, ModelError
 from privurn.inference import mixtures as mix
 from privurn.inference import run as running
 from privurn.inference.draws import Draws, NotMixed
+from privurn.inference.infer import infer
 from privurn.inference.run import Run, Schedule, run_chains
 from privurn.mechanisms.local import HaarWaveletChannel, LaplaceChannel, NoisyStatisticChannel, RandomisedResponseChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
@@ -324,7 +325,7 @@ BAD = [
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(draws=2.5)), ModelError, "draws must be a whole number"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(chains="4")), ModelError, "chains must be a whole number"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(threads=-1)), ModelError, "threads must be a whole number"),
-    (lambda: mix.fit_mixture(RELEASED, model=MODEL, schedule=3), ModelError, "schedule"),
+    (lambda: infer(RELEASED, MODEL, run=3), ModelError, "said by a Run"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(progress=3)), ModelError, "progress"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, run=Run(checkpoint=3)), FormatError, "name of a file"),
     (lambda: mix.fit_mixture(RELEASED, model=MODEL, keep=3), ModelError, "Keep"),
