@@ -42,8 +42,7 @@ def local():
 @pytest.fixture(scope="module")
 def towns():
     labels = np.array(["u", "v"])[np.random.default_rng(1).integers(0, 2, 60)]
-    how = {"channel": "randomised-response", "categories": ["u", "v"], "epsilon": 3, "entropy": SeededEntropy(1)}
-    return privurn.privatise(labels, **how)
+    return privurn.privatise(labels, domain=privurn.Categories(["u", "v"]), epsilon=3, entropy=SeededEntropy(1))
 
 
 @pytest.mark.parametrize("kind", ["counts", "mixture", "sums"])
