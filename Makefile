@@ -20,13 +20,13 @@ demo: $(READY)  ## make a table of incomes, release it, verify it, show before a
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## fast tests, doctests and examples (some ten minutes on two cores)
-	$(BIN)/python -m pytest -n 2 -q -m 'not long'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not long'
 
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
 
 test-full: $(READY) browser  ## everything, the long statistical and browser tests included
-	$(BIN)/python -m pytest -n 2 -q --hypothesis-profile=exploring
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q --hypothesis-profile=exploring
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from privurn.domain import Bins, Grid, JointDomain, domain_from_json
 from privurn.errors import DomainError
 from privurn.exact_numbers import decimal_text, exact, rational
 from privurn.tables import count_cells, decode, open_table
-from privurn.tables.cells import cell_values, released_numbers
+from privurn.tables.cells import cell_values, grid_numbers, released_numbers
+from privurn.tables.released import CellReader
 
 decimals = st.builds(
     lambda digits, places: Fraction(digits) * Fraction(10) ** places, st.integers(-(10**30), 10**30), st.integers(-60, 60)
@@ -109,3 +111,20 @@ def test_numbers_that_no_float_or_certificate_holds_are_refused(text):
         exact(text, name="alpha")
     with pytest.raises(ValueError):
         rational(text)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [
+        ("100000000000.001", "100000000000.501", "0.001"),
+        ("33333333333.3333", "3033333333333.3333", "100000000000"),
+        ("0.1", "0.9", "0.1"),
+    ],
+)
+def test_what_is_written_is_read_back(low, high, step):
+    """Every point of a grid, however many digits it has, by the reader that checks releases."""
+    grid = Grid(low, high, step)
+    written = released_numbers(grid)
+    found = CellReader(grid).cells(pa.array(written))
+    assert found.tolist() == list(range(grid.size))
+    assert grid_numbers(grid, np.arange(grid.size)[::-1]).tolist() == written.tolist()[::-1]

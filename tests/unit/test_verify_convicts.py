@@ -93,6 +93,49 @@ def test_parquet_is_read_with_its_types(folder, tmp_path):
         assert (resealed(folder, data=(tmp_path / "made.parquet").read_bytes(), file="data.parquet") == "") == holds
 
 
+def secret_dictionary():
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 25), pa.array(["a", "b", "SECRET"]))
+    return pa.table({"town": coded})
+
+
+HIDING = {
+    "a note on the column": lambda: pa.table(
+        [["a"] * 50], schema=pa.schema([pa.field("town", pa.string(), metadata={"ssn": "123-45-6789"})])
+    ),
+    "text that no record has": secret_dictionary,
+    "bytes": lambda: pa.table({"town": pa.array([b"a"] * 50)}),
+    "long text": lambda: pa.table({"town": pa.array(["a"] * 50, pa.large_string())}),
+}
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("what", HIDING)
+def test_parquet_has_no_room_for_more_than_the_records(folder, tmp_path, what, typed):
+    made = tmp_path / "made.parquet"
+    pq.write_table(HIDING[what](), made, store_schema=typed)
+    if what in ("long text", "a note on the column") and not typed:
+        return  # the file then says just text, and is as good as any
+    assert resealed(folder, data=made.read_bytes(), file="data.parquet") != ""
+
+
+def test_parquet_has_no_room_beside_its_columns(folder, tmp_path):
+    made = tmp_path / "made.parquet"
+    pq.write_table(pa.table({"town": ["a", "b"] * 25}), made)
+    data = made.read_bytes()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    assert resealed(folder, data=data, file="data.parquet") == ""
+    assert resealed(folder, data=data[:-footer] + b"SECRET" + data[-footer:], file="data.parquet") != ""
+
+
+def test_text_is_no_number(tmp_path):
+    out = tmp_path / "out"
+    grid = privurn.Grid(0, 10, 1, outside="other")
+    privurn.release(PEOPLE, domain={"age": grid}, epsilon=1.0, delta=1e-5, n_records=3).save(out)
+    assert resealed(out, data=b"age\nnan\n0\n10.0\n") == ""
+    for text in (b"nan(John_Smith)", b"0x1", b"infinity", b" 1", b"1_000", b"+1", b"1e9999", b"NAN", b"1."):
+        assert resealed(out, data=b"age\n" + text + b"\n0\n1\n") != "", text
+
+
 def nested(depth):
     out = []
     for _ in range(depth):

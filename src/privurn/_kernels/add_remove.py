@@ -7,8 +7,9 @@ The proof is on docs/proofs/add-remove.md. Symbols:
     m        number of released records, S of them in the cell: S ~ beta-binomial(m, a, b) without the extra record
     L(j)     (1 + j/a) T/(T + m): likelihood ratio of "with" to "without" at S = j, increasing in j
     e        the ratio at which the attacker changes her mind: e^epsilon (adding), e^-epsilon (removing)
+    g        e - 1, given beside it: L(j) - e = (j/a - g - e m/T) T/(T + m), in which no 1 cancels however large a is
     s        smallest j with L(j) > e
-    V        E[(L - e)_+] for e >= 1 and E[(e - L)_+] for e < 1, as a function of T
+    V        E[(L - e)_+] for g >= 0 and E[(e - L)_+] for g < 0, as a function of T
 
 Every V is a sum of positive terms over one side of s. From one T to the next V changes by a single closed term, because
 sum over j >= s of (j - E S) P(S = j) is s (b + m - s) P(S = s)/T.
@@ -24,24 +25,24 @@ CHECK_EVERY = 32
 
 
 @compiled
-def likelihood_ratio(j, a, total, m):
-    """L(j)."""
-    return (1.0 + j / a) * (total / (total + m))
+def excess(j, a, total, m, e, g):
+    """L(j) - e."""
+    return ((j / a - g) - e * (m / total)) * (total / (total + m))
 
 
 @compiled
-def threshold(a, total, m, e):
+def threshold(a, total, m, e, g):
     """Smallest j >= 0 with L(j) > e; m + 1 where there is none."""
-    s = math.floor(a * (e - 1.0) + a * e * (m / total)) + 1.0
+    s = math.floor(a * g + a * e * (m / total)) + 1.0
     return min(max(s, 0.0), m + 1.0)
 
 
 @compiled
-def tail_value(a, total, m, e):
+def tail_value(a, total, m, e, g):
     """V, P(S = s)/V and s at one total mass; the weights of S are built from its mode outwards."""
     b = total - a
-    s = threshold(a, total, m, e)
-    upper = e >= 1.0
+    s = threshold(a, total, m, e, g)
+    upper = g >= 0.0
     if (upper and s > m) or (not upper and s <= 0.0):
         return 0.0, 0.0, s
     if a > 1.0:
@@ -57,7 +58,7 @@ def tail_value(a, total, m, e):
     steps = 0
     while True:  # upwards, the mode included
         all_of_it += weight
-        gain = slope * (a + i) - e
+        gain = excess(i, a, total, m, e, g)
         if i >= s:
             if i == s:
                 at_s = weight
@@ -88,7 +89,7 @@ def tail_value(a, total, m, e):
         i -= 1.0
         steps += 1
         all_of_it += weight
-        gain = slope * (a + i) - e
+        gain = excess(i, a, total, m, e, g)
         if i >= s:
             if i == s:
                 at_s = weight
@@ -108,7 +109,7 @@ def tail_value(a, total, m, e):
 
 
 @compiled
-def walk_up(a, total, m, e, s, p, value, steps):
+def walk_up(a, total, m, e, g, s, p, value, steps):
     """Largest V on total, total + 1, ..., total + steps, and the state (s, p, V) at its end, p = P(S = s).
 
     p and V may come in any common unit.
@@ -118,12 +119,12 @@ def walk_up(a, total, m, e, s, p, value, steps):
     for _ in range(steps):
         # V at fixed s, then the weight of s, from b to b + 1
         scale = p * (b + (m - s)) / (b * (total + m))
-        value -= s * scale * ((1.0 + s / a) * (total / (total + m + 1.0)) - e)
+        value -= s * scale * excess(s, a, total, m + 1.0, e, g)
         p = scale * total
         b += 1.0
         total += 1.0
         while s > 0.0:
-            gain = likelihood_ratio(s - 1.0, a, total, m) - e
+            gain = excess(s - 1.0, a, total, m, e, g)
             if gain <= 0.0:
                 break
             p *= s * (b + (m - s)) / ((m - s + 1.0) * (a + (s - 1.0)))
@@ -136,7 +137,7 @@ def walk_up(a, total, m, e, s, p, value, steps):
 
 
 @compiled
-def walk_down(a, total, m, e, s, p, value, steps):
+def walk_down(a, total, m, e, g, s, p, value, steps):
     """The same on total, total - 1, ..., total - steps."""
     b = total - a
     best = value
@@ -144,10 +145,10 @@ def walk_down(a, total, m, e, s, p, value, steps):
         b -= 1.0
         total -= 1.0
         scale = p / total
-        value += s * scale * ((1.0 + s / a) * (total / (total + m + 1.0)) - e)
+        value += s * scale * excess(s, a, total, m + 1.0, e, g)
         p = scale * b * (total + m) / (b + (m - s))
         while s <= m:
-            gain = likelihood_ratio(s, a, total, m) - e
+            gain = excess(s, a, total, m, e, g)
             if gain > 0.0:
                 break
             value -= p * gain
@@ -160,11 +161,11 @@ def walk_down(a, total, m, e, s, p, value, steps):
 
 
 @compiled
-def largest_by_threshold(a, smallest_total, m, e):
+def largest_by_threshold(a, smallest_total, m, e, g):
     """Largest V over totals smallest_total, + 1, ...: each s with its own best total. Quadratic, for small m."""
     best = 0.0
     for i in range(1, int(m) + 1):
-        margin = a * (1.0 - e) + i
+        margin = i - a * g
         if margin <= 0.0:
             continue
         turn = e * a * (m + 1.0) / margin
@@ -173,7 +174,7 @@ def largest_by_threshold(a, smallest_total, m, e):
         for k in range(3):
             step = ahead - 1.0 + k
             if step >= 0.0:
-                best = max(best, tail_value(a, smallest_total + step, m, e)[0])
+                best = max(best, tail_value(a, smallest_total + step, m, e, g)[0])
     return best
 
 

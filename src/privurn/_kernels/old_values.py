@@ -186,11 +186,11 @@ def old_old_divergence(a, b, rest, m, epsilon):
         up = advantage(s + 1.0, N + 1.0, c, rho)
         stay = advantage(s, N + 1.0, c, rho)
         if up > 0.0 and stay < 0.0:
-            to_up = (a + s) / (a + b + N)
+            step = p * unit / ((a + b + N) * (a + b + N + 1.0))
             if advantage(s, N, c, rho) >= 0.0:
-                G -= p * (1.0 - to_up) * stay * unit / (a + b + N + 1.0)
+                G -= step * (b + (N - s)) * stay
             else:
-                G += p * to_up * up * unit / (a + b + N + 1.0)
+                G += step * (a + s) * up
         ratio = (m - N) / (N + 1.0) * (A + N) / (rest + (m - N - 1.0))
         weight *= ratio
         following = max(0.0, crossing(N + 2.0, c, rho))

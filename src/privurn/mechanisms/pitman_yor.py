@@ -25,6 +25,9 @@ from privurn.privacy.urn_accounting import DirichletProcessProfile, PitmanYorPro
 MOST_RECORDS = 10**6
 """With a discount the profile takes time in proportion to the records: some minutes for this many."""
 
+NEAREST = Fraction(1, 1000)
+"""Masses 1 - discount and strength + discount are differences: closer to 0 their rounding would be felt."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FreshLabels:
@@ -118,6 +121,11 @@ class PitmanYor(Mechanism):
             raise ModelError("discount must lie in [0, 1).", hint="discount=0 is the Dirichlet process")
         if not self.strength > -self.discount:
             raise ModelError("strength must be larger than -discount.", hint="For example strength=1")
+        if min(1 - self.discount, self.strength + self.discount) < NEAREST and self.discount > 0:
+            raise ModelError(
+                f"1 - discount and strength + discount must be at least {float(NEAREST):g} to be accounted for.",
+                hint="For example discount=0.5, strength=1",
+            )
         if self.records < 1:
             raise ModelError("the number of released records must be at least 1.")
         if self.discount > 0 and self.records > MOST_RECORDS:

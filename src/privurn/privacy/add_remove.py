@@ -41,6 +41,9 @@ LOG_NOTHING = -750.0
 ROUNDING = 1e-14
 """Times sqrt(m): relative margin for the rounding of some 40 sqrt(m) products; measured errors stay 30 times below it."""
 
+ATTACKERS_SHARE = 2.0**-50
+"""Relative."""
+
 CLOSED_FORM_ERROR = 1e-11
 """Times 1 + a/100: relative error granted to the closed forms that decide which part of the search is left out."""
 
@@ -124,13 +127,22 @@ def _global_delta(a: float, smallest_total: float, records: int | Unlimited, eps
     for limit, sign in sorted([(added, 1.0), (removed, -1.0)], reverse=True):
         if limit > best:
             scale = (1.0 if sign > 0.0 else math.exp(epsilon)) * (1.0 + ROUNDING * math.sqrt(records))
-            value = scale * _largest_over_totals(a, smallest_total, records, math.exp(sign * epsilon))
+            value = scale * _largest_over_totals(a, smallest_total, records, sign * epsilon)
             best = max(best, min(value, limit))
     return best
 
 
-def _largest_over_totals(a: float, smallest_total: float, records: int, e: float) -> float:
-    """Largest V(T) over T = smallest_total + 0, 1, 2, ...; V is E[(L - e)_+] for e >= 1 and E[(e - L)_+] for e < 1.
+def _attackers_ratio(epsilon: float) -> tuple[float, float]:
+    """e^epsilon and e^epsilon - 1, moved in the attacker's favour by more than their rounding.
+
+    Near the pure epsilon the two sides of L > e agree in all but the last digits.
+    """
+    share = ATTACKERS_SHARE if epsilon < 0.0 else -ATTACKERS_SHARE
+    return math.exp(epsilon) * (1.0 + share), math.expm1(epsilon) + share * abs(math.expm1(epsilon))
+
+
+def _largest_over_totals(a: float, smallest_total: float, records: int, epsilon: float) -> float:
+    """Largest V(T) over T = smallest_total + 0, 1, 2, ...; V is E[(L - e)_+] for epsilon >= 0, E[(e - L)_+] below.
 
     V has many local maxima in T, but it lies below its limit for m -> infinity, which grows with T, and below its value for
     a negative binomial S of the same mean, which falls with T. The kernels walk from the likely maximum both ways to
@@ -138,18 +150,18 @@ def _largest_over_totals(a: float, smallest_total: float, records: int, e: float
     """
     from privurn._kernels.add_remove import largest_by_threshold, tail_value, walk_down, walk_up
 
-    m = float(records)
+    m, (e, g) = float(records), _attackers_ratio(epsilon)
     if m <= SMALL:
-        return float(largest_by_threshold(a, smallest_total, m, e))
+        return float(largest_by_threshold(a, smallest_total, m, e, g))
     # About the maximum when e a is large; for a small one beyond it, where fewer counts carry weight and a step costs less.
     likely = max(e * a + math.sqrt((e * a + 1.0) * (e * a + m)), a + 2.0)
-    if e > 1.0:
-        spare = m - a * (e - 1.0)
+    if g > 0.0:
+        spare = m - a * g
         if spare <= 0.0:
             return 0.0
         likely = max(likely, 2.0 * e * a * (m + 1.0) / spare)  # at half of this the threshold is m itself
-    elif e < 1.0:
-        spare = e * m / (1.0 - e) - smallest_total
+    elif g < 0.0:
+        spare = e * m / -g - smallest_total
         if spare <= 0.0:
             return 0.0  # even S = 0 speaks for the record
         likely = min(likely, smallest_total + math.floor(0.5 * spare))
@@ -157,18 +169,18 @@ def _largest_over_totals(a: float, smallest_total: float, records: int, e: float
     start = smallest_total + room
 
     def below(distance: float) -> float:
-        return _limit_bound(a, start - distance, e)
+        return _limit_bound(a, start - distance, e, g)
 
     def above(distance: float) -> float:
-        return _negative_binomial_bound(a, start + distance, m, e)
+        return _negative_binomial_bound(a, start + distance, m, e, g)
 
     value, weight, threshold = 0.0, 0.0, 0.0
     if (e * a + 10.0 * math.sqrt(a) + 10.0) * m / start <= LARGEST_WALK:
-        value, weight, threshold = tail_value(a, start, m, e)
+        value, weight, threshold = tail_value(a, start, m, e, g)
     if value < SMALLEST_DELTA:  # nothing to measure a walk by
-        if m * (m - max(0.0, a * (e - 1.0))) <= LARGEST_WALK:
-            return float(largest_by_threshold(a, smallest_total, m, e))
-        return _bound_over_totals(a, smallest_total, m, e)
+        if m * (m - max(0.0, a * g)) <= LARGEST_WALK:
+            return float(largest_by_threshold(a, smallest_total, m, e, g))
+        return _bound_over_totals(a, smallest_total, m, e, g)
 
     best, left_out, walked = 1.0, 0.0, 0  # in units of V(start)
     state = (threshold, weight, 1.0)
@@ -178,31 +190,31 @@ def _largest_over_totals(a: float, smallest_total: float, records: int, e: float
         if walked + stage > LARGEST_WALK or e * a * m / (total - stage) > LARGEST_WALK:
             left_out = below(walked + 1.0)
             break
-        seen, *end = walk_down(a, total, m, e, *state, stage)
+        seen, *end = walk_down(a, total, m, e, g, *state, stage)
         best, state = max(best, seen), tuple(end)
         walked += stage
     up = _distance(above, best * value, most=LARGEST_WALK)
-    best = max(best, walk_up(a, start, m, e, threshold, weight, 1.0, math.floor(up))[0])
+    best = max(best, walk_up(a, start, m, e, g, threshold, weight, 1.0, math.floor(up))[0])
     if (beyond := above(up)) > best * value:
         left_out = max(left_out, beyond)
     return float(max(best * value, left_out))
 
 
-def _bound_over_totals(a: float, smallest_total: float, m: float, e: float) -> float:
+def _bound_over_totals(a: float, smallest_total: float, m: float, e: float, g: float) -> float:
     """A value that no V(T) exceeds: smaller totals than T are bounded by the limit at T, the others by the other bound there.
 
     The best T is where the rising and the falling bound meet.
     """
     low = high = smallest_total
-    while _negative_binomial_bound(a, high, m, e) > _limit_bound(a, high, e):
+    while _negative_binomial_bound(a, high, m, e, g) > _limit_bound(a, high, e, g):
         low, high = high, 2.0 * high
     for _ in range(60):
         middle = 0.5 * (low + high)
-        rising = _negative_binomial_bound(a, middle, m, e) > _limit_bound(a, middle, e)
+        rising = _negative_binomial_bound(a, middle, m, e, g) > _limit_bound(a, middle, e, g)
         low, high = (middle, high) if rising else (low, middle)
     if high == smallest_total:
-        return _negative_binomial_bound(a, high, m, e)
-    return _limit_bound(a, high, e)
+        return _negative_binomial_bound(a, high, m, e, g)
+    return _limit_bound(a, high, e, g)
 
 
 def _distance(bound: Callable[[float], float], value: float, *, most: float) -> float:
@@ -216,7 +228,7 @@ def _distance(bound: Callable[[float], float], value: float, *, most: float) -> 
     return high
 
 
-def _limit_bound(a: float, total: float, e: float) -> float:
+def _limit_bound(a: float, total: float, e: float, g: float) -> float:
     """V(T) for m -> infinity: L is P T/a with P ~ Beta(a, T - a). Bounds V at every smaller T and every m."""
     from scipy.special import betainc, betaincc
 
@@ -225,11 +237,11 @@ def _limit_bound(a: float, total: float, e: float) -> float:
     if total <= 0.0 or (q := e * a / total) >= 1.0:
         return 0.0
     first = math.exp(log_beta_term(a, total, e))
-    second = (e - 1.0) * float(betaincc(a, total - a, q)) if e >= 1.0 else (1.0 - e) * float(betainc(a, total - a, q))
+    second = g * float(betaincc(a, total - a, q)) if g >= 0.0 else -g * float(betainc(a, total - a, q))
     return max(0.0, first - second) + CLOSED_FORM_ERROR * (1.0 + 0.01 * a) * (first + second)
 
 
-def _negative_binomial_bound(a: float, total: float, m: float, e: float) -> float:
+def _negative_binomial_bound(a: float, total: float, m: float, e: float, g: float) -> float:
     """V(T) if S were negative binomial with the same mean a m/T. Bounds V at this and every larger T, for T - a >= 1."""
     from scipy.special import betainc, betaincc
 
@@ -238,12 +250,12 @@ def _negative_binomial_bound(a: float, total: float, m: float, e: float) -> floa
     if total - a < 1.0:
         return math.inf
     r = m / total
-    s = math.floor(a * (e - 1.0) + a * e * r) + 1.0
+    s = math.floor(a * g + a * e * r) + 1.0
     if s <= 0.0:
         return 0.0
     first = math.exp(log_negative_binomial_term(a, r, s))
     p = 1.0 / (1.0 + r)
-    second = (e - 1.0) * float(betaincc(a, s, p)) if e >= 1.0 else (1.0 - e) * float(betainc(a, s, p))
+    second = g * float(betaincc(a, s, p)) if g >= 0.0 else -g * float(betainc(a, s, p))
     return max(0.0, first - second) + CLOSED_FORM_ERROR * (1.0 + 0.01 * a) * (first + second)
 
 

@@ -78,8 +78,6 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     for large E that cancels more than the plain difference, whose terms differ by a factor of 1 + 1/b. Proof:
     docs/proofs/unlimited-records.md.
     """
-    from scipy.special import betainc
-
     epsilon = min(epsilon, LARGEST_EPSILON)
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     spread = b + ratio * a
@@ -89,13 +87,23 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
     log_t = a * up - b * down
     log_t += _stirling(a + b) - _stirling(a) - _stirling(b)
     t = math.exp(log_t) * math.sqrt(a * b / (2.0 * math.pi * (a + b)))
-    below = b / spread  # 1 - q, which may be tiny: Ibar_q(a, b) is the lower function of (b, a) there
-    margin = UNLIMITED_ROUNDING - EXPONENT_ROUNDING * min(0.0, log_t)
-    value = _difference_up(t * (1.0 / a + ratio / b), gain * float(betainc(b, a, below)), margin=margin)
+    above, below = ratio * (a / spread), b / spread  # q and 1 - q; either may be tiny
+    margin = UNLIMITED_ROUNDING + EXPONENT_ROUNDING * (a * abs(up) + b * abs(down))
+    # q is known to its last bit, which moves Ibar_q by as much times t
+    moved = EXPONENT_ROUNDING * t * abs(gain)
+    value = _difference_up(t * (1.0 / a + ratio / b), gain * _upper_beta(a, b, above, below), margin=margin) + moved
     if epsilon > FAR_APART:
-        plain = _difference_up(float(betainc(b, a + 1.0, below)), ratio * float(betainc(b + 1.0, a, below)), margin=margin)
-        value = min(value, plain)
-    return min(1.0, max(0.0, value))
+        first, second = _upper_beta(a + 1.0, b, above, below), ratio * _upper_beta(a, b + 1.0, above, below)
+        moved = 2.0 * EXPONENT_ROUNDING * t * (a + b) * (ratio / b if above < below else 1.0 / a)
+        value = min(value, _difference_up(first, second, margin=margin) + moved)
+    return min(1.0, max(SMALLEST, value))
+
+
+def _upper_beta(a: float, b: float, q: float, rest: float) -> float:
+    """Ibar_q(a, b) by the smaller of q and 1 - q = `rest`: of a number near 1 the distance to 1 is lost."""
+    from scipy.special import betainc, betaincc
+
+    return float(betaincc(a, b, q) if q < rest else betainc(b, a, rest))
 
 
 def _difference_up(first: float, second: float, *, margin: float) -> float:

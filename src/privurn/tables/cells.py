@@ -23,7 +23,7 @@ def released_numbers(domain: ColumnDomain) -> NDArray[Any]:
     Decided in exact fractions; a quotient of whole numbers is rounded once, so 0.1 comes out as 0.1.
     """
     if isinstance(domain, Grid):
-        return _grid_points(domain)
+        return grid_numbers(domain, range(domain.n_values))
     if not isinstance(domain, Bins):
         raise DomainError("categories are not numbers.", hint="Their total variation can be computed, not their distance")
     middles = [(Fraction(a) + Fraction(b)) / 2 for a, b in pairwise(domain.edges)]
@@ -32,17 +32,21 @@ def released_numbers(domain: ColumnDomain) -> NDArray[Any]:
     return np.array([float(middle) for middle in middles], np.float64)
 
 
-def _grid_points(domain: Grid) -> NDArray[Any]:
-    (low, high), step, size = domain.bounds, domain.spacing, domain.n_values
+def grid_numbers(domain: Grid, cells: range | NDArray[np.int64]) -> NDArray[Any]:
+    """What cells of a grid are released as, by their numbers."""
+    (low, high), step = domain.bounds, domain.spacing
     common = math.lcm(low.denominator, step.denominator)
     first, each = int(low * common), int(step * common)
     largest = max(abs(first), abs(int(high * common)), common)
     if largest < 2**53:  # sums and products stay far within 64 bits, and are exact as floats
-        points = first + each * np.arange(size, dtype=np.int64)
+        points = first + each * np.asarray(cells, np.int64)
         return points if common == 1 else points / common
-    if common == 1 and low >= -(2**63) and high < 2**63:
-        return np.fromiter(range(first, first + each * size, each), np.int64, size)
-    return np.fromiter((point / common for point in range(first, first + each * size, each)), np.float64, size)
+    whole = common == 1 and low >= -(2**63) and high < 2**63
+    distinct, place = (cells, slice(None)) if isinstance(cells, range) else np.unique(cells, return_inverse=True)
+    exact = (first + each * int(cell) for cell in distinct)
+    if whole:
+        return np.fromiter(exact, np.int64, len(distinct))[place]
+    return np.fromiter((point / common for point in exact), np.float64, len(distinct))[place]
 
 
 def cell_values(domain: ColumnDomain) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, label_text
 from privurn.errors import DomainError, FormatError
+from privurn.tables.cells import grid_numbers
 from privurn.tables.sources import Source, open_table
 from privurn.tables.spreadsheet_text import unmarked, unmarked_text
 
@@ -25,6 +26,10 @@ BLOCK = 2**22
 
 ROWS = 2**17
 """Records of a Parquet file that are read at a time."""
+
+
+NUMBER = r"\A(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?|-?inf|nan)\z"
+"""How numbers are written in CSV. Arrow would read more, such as nan with text in brackets after it."""
 
 
 @contextmanager
@@ -49,10 +54,43 @@ def released_columns(path: Path) -> list[str]:
             from pyarrow import parquet
 
             opened = parquet.ParquetFile(handle)
-            if set(opened.metadata.metadata or {}) - {b"ARROW:schema"} or opened.schema_arrow.metadata:
+            if _holds_more(opened, size=path.stat().st_size) or _unused_text(handle, opened.schema_arrow):
                 raise FormatError("the data file holds more than its columns.", hint="Get the release again from its source")
             return [str(name) for name in opened.schema_arrow.names]
     return [unmarked(name) for name in _header(path)]
+
+
+def _holds_more(opened: Any, *, size: int) -> bool:
+    """Whether a Parquet file has what `write` does not write: other types, metadata, bytes beside its columns."""
+    import pyarrow as pa
+
+    schema, footer = opened.schema_arrow, opened.metadata
+    plain = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
+    if set(footer.metadata or {}) - {b"ARROW:schema"} or schema.metadata:
+        return True
+    if any(each.metadata or each.type not in plain for each in schema):
+        return True
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return bool(12 + sum(each.total_compressed_size for each in chunks) + footer.serialized_size != size)
+
+
+def _unused_text(handle: Any, schema: Any) -> bool:
+    """Whether a dictionary of a Parquet file lists text that no record has."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    texts = [each.name for each in schema if pa.types.is_string(each.type)]
+    if not texts or len(set(schema.names)) < len(schema.names):
+        return False
+    opened = parquet.ParquetFile(handle, read_dictionary=texts)
+    return any(
+        len(chunk.dictionary) > len(chunk.indices.unique().drop_null())
+        for i in range(opened.num_row_groups)
+        for column in opened.read_row_group(i, columns=texts).columns
+        for chunk in column.chunks
+        if pa.types.is_dictionary(chunk.type)
+    )
 
 
 def _header(path: Path) -> list[str]:
@@ -126,7 +164,10 @@ def numbers(column: Any) -> NDArray[np.float64] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_string(column.type)):
+    if pa.types.is_string(column.type):
+        if not pc.all(pc.match_substring_regex(column, pattern=NUMBER), min_count=0).as_py():
+            return None
+    elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return None
     try:
         floats = pc.cast(column, pa.float64(), safe=False).fill_null(float("nan"))
@@ -210,7 +251,7 @@ class CellReader:
             low, step = (float(each) for each in (domain.bounds[0], domain.spacing))
             with np.errstate(over="ignore", invalid="ignore"):
                 place = np.clip(np.nan_to_num(np.rint((stated - low) / step)), 0, last).astype(np.int64)
-            inside = grid_points(domain, place) == stated
+            inside = grid_numbers(domain, place).astype(np.float64) == stated
         elif self.within == "uniform":
             place = np.clip(np.searchsorted(self.edges, stated, side="right") - 1, 0, last)
             inside = (stated >= self.edges[0]) & (stated <= self.edges[-1])
@@ -219,17 +260,6 @@ class CellReader:
             inside = self.middles[place] == stated
         other = -1 if domain.other_cell is None else domain.other_cell
         return np.where(np.isnan(stated), other, np.where(inside, place, -1)).astype(np.int64)
-
-
-def grid_points(domain: Grid, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The numbers that cells of a grid are published as, each rounded once."""
-    low, step = domain.bounds[0], domain.spacing
-    common = low.denominator * step.denominator
-    first, each = int(low * common), int(step * common)
-    if max(abs(first), abs(first + each * domain.n_values), common) < 2**63:
-        return np.asarray((first + each * cells) / common, np.float64)
-    distinct, place = np.unique(cells, return_inverse=True)
-    return np.array([float(low + step * int(cell)) for cell in distinct])[place]
 
 
 def stray_labels(column: Any, allowed: Sequence[str | None]) -> bool:
