@@ -269,6 +269,7 @@ def test_ranks_of_compiled_chains_are_uniform(name):
     assert passes("laplace x gaussian", "process", name, size=1000)
 
 
+@pytest.mark.long
 def test_ranks_are_uniform_for_every_sampler():
     assert in_plain_python(__file__, "samplers") == []
 
