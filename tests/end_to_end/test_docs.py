@@ -25,8 +25,11 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{name(page)} links to {target}"
 
 
-SLOW = {f"docs/how-to/{page}.md" for page in ("accounting", "audit", "compare", "infer-mixture", "infer-statistics")}
-"""Pages whose examples take half a minute or more."""
+SLOW = {
+    f"docs/how-to/{page}.md"
+    for page in ("accounting", "audit", "compare", "infer", "infer-mixture", "infer-statistics", "report")
+}
+"""Pages whose examples take a quarter of a minute or more."""
 WITH_EXAMPLES = [
     pytest.param(page, marks=[pytest.mark.long] if name(page) in SLOW else [], id=name(page))
     for page in PAGES

@@ -71,6 +71,7 @@ def test_the_joint_law_is_kept():
     assert sequential(p_values(compiled(), 1), size=3000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new"),
     [
