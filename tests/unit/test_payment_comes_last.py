@@ -99,7 +99,8 @@ def test_any_thirty_digits_are_released_or_refused_before_payment(tmp_path_facto
     ledger = Ledger.create(path, epsilon=500, delta=0.95, neighbouring=neighbouring)
     number = Fraction(digits, 10**places)
     options = {"alpha": number} if mechanism == "auto" else {"weight": number, "mechanism": mechanism}
-    released(ledger, neighbouring=neighbouring, **options)
+    made = released(ledger, neighbouring=neighbouring, **options)
+    assert len(ledger.entries()) == (made is not None)
 
 
 def test_a_solved_alpha_of_fifteen_digits_releases_the_histogram_it_stands_for(ledger):
