@@ -4,6 +4,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,12 +21,27 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture
-def privurn_command():
-    """Run the command line as a person would; returns the finished process."""
+def privurn_command(monkeypatch, capsys):
+    """Run the command line; returns what it printed and its exit code.
+
+    Within this process, where starting Python anew would take longer than the work; with an environment of its own as a person
+    would.
+    """
 
     def run(*words, cwd=None, env=None, timeout=120):
-        command = [sys.executable, "-m", "privurn", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False)
+        if env is not None:
+            command = [sys.executable, "-m", "privurn", *map(str, words)]
+            return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False)
+        from privurn.cli.main import run as main
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["privurn", *map(str, words)])
+            if cwd is not None:
+                patch.chdir(cwd)
+            with pytest.raises(SystemExit) as stopped:
+                main()
+        shown = capsys.readouterr()
+        return SimpleNamespace(returncode=stopped.value.code or 0, stdout=shown.out, stderr=shown.err)
 
     return run
 

@@ -44,6 +44,7 @@ def run(folder):
     return call
 
 
+@pytest.mark.long
 def test_the_demo_column_in_time(run):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run(*DEMO, "--delta", "1e-6")

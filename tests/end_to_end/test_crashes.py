@@ -147,6 +147,7 @@ def test_eight_processes_and_three_spellings_never_overspend(tmp_path):
     assert ledger.remaining()["epsilon"] == 0.0
 
 
+@pytest.mark.long
 def test_killed_at_random_moments(tmp_path):
     """Whatever the moment: an output that exists was paid for."""
     rng = np.random.default_rng(0)

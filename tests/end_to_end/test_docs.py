@@ -25,7 +25,19 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{name(page)} links to {target}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=name)
+SLOW = {
+    f"docs/how-to/{page}.md"
+    for page in ("accounting", "audit", "compare", "infer", "infer-mixture", "infer-statistics", "report")
+}
+"""Pages whose examples take a quarter of a minute or more."""
+WITH_EXAMPLES = [
+    pytest.param(page, marks=[pytest.mark.long] if name(page) in SLOW else [], id=name(page))
+    for page in PAGES
+    if BLOCK.search(page.read_text())
+]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES)
 def test_examples_run(page, tmp_path):
     """Commands and code of a page, in order, in an empty folder; the Python blocks share their names."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))

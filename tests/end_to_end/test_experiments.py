@@ -32,6 +32,7 @@ def figures(cells):
     return {(each["table"], each["epsilon"], each["records"]): each for each in cells}
 
 
+@pytest.mark.long
 def test_every_cell_of_every_table_is_there(cells):
     sizes = defaultdict(int)
     for each in cells:

@@ -16,6 +16,7 @@ def run(*words):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_gaussian_mixture(tmp_path):
     words = ["--sections", "4.1", "--quick", "--iterations", "400", "--json", "--figures", str(tmp_path)]
     done = run(*words)

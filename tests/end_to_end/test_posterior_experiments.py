@@ -24,6 +24,7 @@ def rows():
     return json.loads(run("experiments.posterior_table", "--replicates", "1", "--draws", "60", "--json"))
 
 
+@pytest.mark.long
 def test_table_2_has_every_workflow_and_functional(rows):
     workflows = {(each["workflow"], each["records"]) for each in rows}
     assert len(workflows) == 7
@@ -54,6 +55,7 @@ def closed_forms():
     return json.loads(run("experiments.coverage", "--replicates", "300", "--json", "--mechanisms", *names))["rows"]
 
 
+@pytest.mark.long
 def test_valid_intervals_cover_what_they_say(closed_forms):
     """Exact binomial test of 95% in each cell; a right posterior fails one of the nine with probability 2e-5."""
     valid = [each for each in closed_forms if each["analysis"] == "valid"]
@@ -76,6 +78,7 @@ def test_other_analyses_are_caught_by_the_same_test(closed_forms):
         assert min(binom.cdf(each["covered"], each["replicates"], 0.95) for each in found) <= RARE, (mechanism, analysis)
 
 
+@pytest.mark.long
 def test_markov_chains_are_judged_too():
     """Few replicates: the table is whole, the exit code says whether all promised cells are in their band."""
     name = "perturbed histogram, records"

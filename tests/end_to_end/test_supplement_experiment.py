@@ -22,6 +22,7 @@ def found():
     return json.loads(run("--quick", "--json"))
 
 
+@pytest.mark.long
 def test_truncated_and_censored_records(found):
     """Medians of ten replicates (the seed is fixed); the supplement's choice of weights is explained in the module."""
     table = found["table"]
@@ -51,6 +52,7 @@ def test_bounds_and_utilities(found):
     assert medians["3"]["max-ECDF"]["Censor_w"] > medians["5"]["max-ECDF"]["Censor_w"]
 
 
+@pytest.mark.long
 def test_printed_table_and_figures(tmp_path):
     text = run("--quick", "--replicates", "3", "--figures", str(tmp_path / "figures"))
     for words in (

@@ -29,6 +29,7 @@ def found(tmp_path_factory):
     return told
 
 
+@pytest.mark.long
 def test_table_1_has_ours_and_the_printed_numbers(found):
     rows = found["table 1"]["1.0"]
     assert {"E beta0", "Var beta2", "E tau", "Var n", "Var beta1, median"} <= rows.keys()
@@ -109,6 +110,7 @@ def test_settings_that_are_not_in_the_paper_are_refused():
     assert "epsilon_n 0.001" in run("--settings", "1:0.5", code=2)
 
 
+@pytest.mark.long
 def test_coverage_of_the_default_prior(tmp_path):
     """Three data sets of one truth: rows for each number, and a second call that only reads what was kept."""
     words = ["-m", "experiments.regression_coverage", "--replicates", "3", "--truths", "doses", "--processes", "1"]

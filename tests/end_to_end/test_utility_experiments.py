@@ -61,6 +61,7 @@ def test_the_dyadic_map_and_its_law():
     assert math.isclose(law[values == 0.25][0], 0.05 * 0.95, rel_tol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reference", ["data", "truth"])
 @pytest.mark.parametrize("against", ["n", "records"])
 def test_error_falls_like_one_over_root_n(convergence, reference, against):
@@ -163,6 +164,7 @@ def test_census_mechanisms(census):
         assert rows[f"{name}, many"]["wasserstein_mean"] < rows[name]["wasserstein_mean"] / 10
 
 
+@pytest.mark.long
 def test_census_on_a_file_of_earnings(tmp_path):
     """Missing, zero, negative and unreadable incomes are left out; equal numbers written differently are one value."""
     earnings = np.rint(np.exp(np.random.default_rng(2).normal(10.0, 0.7, 4000))).astype(int)
@@ -233,6 +235,7 @@ def test_thesis_parameters_follow_from_the_conditions():
     assert abs(np.sum(strength / (strength + np.arange(39_374))) - 95) < 0.01
 
 
+@pytest.mark.long
 def test_printed_tables_say_what_is_simulated(tmp_path):
     text = run("experiments.convergence", "--quick", "--runs", "3", "--plot", str(tmp_path / "figure.png"))
     for words in ("Simulated: one population", "data, in n", "truth, in m", "Within 0.05", "delta = 0.0001"):

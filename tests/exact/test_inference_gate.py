@@ -61,7 +61,7 @@ ERRORS = 5.0
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})
 
 
-def agree(drawn, points, exact, exact_error=0.0):
+def assert_agreement(drawn, points, exact, exact_error=0.0):
     """Shares of draws (chain, draw) at most each point, against a reference; false alarms are settled by the seed."""
     values = np.asarray(drawn, np.float64)
     for x, wanted, other in zip(points, exact, np.broadcast_to(exact_error, len(points)), strict=True):
@@ -130,10 +130,10 @@ def test_releases_under_the_default_prior(row):
     exact = CountPosterior(level, cells=3, sizes=sizes)
     points = (0.2, 0.4, 0.6, 0.8)
     for cell, name in enumerate(["P(x=0)", "P(x=1)"]):
-        agree(found.draws[name], points, exact.share_cdf(cell=cell, at=points))
+        assert_agreement(found.draws[name], points, exact.share_cdf(cell=cell, at=points))
     if row[1] == "secret":
         ends = [largest // 6, largest // 3, largest // 2]
-        agree(found.draws["n"], ends, exact.size_cdf(at=ends))
+        assert_agreement(found.draws["n"], ends, exact.size_cdf(at=ends))
 
 
 def test_a_secret_n_of_eight_records_in_three_cells():
@@ -244,7 +244,7 @@ def test_statistics_against_weighted_draws_from_the_prior(model, size):
     exact, errors = reference.cdf(points)
     for name, at in points.items():
         variable, place = NAMES[model].get(name, (name, ()))
-        agree(found[variable][(..., *place)], at, exact[name], errors[name])
+        assert_agreement(found[variable][(..., *place)], at, exact[name], errors[name])
 
 
 @pytest.mark.parametrize("size", ["public", "secret"])
@@ -254,9 +254,9 @@ def test_sums_against_enumeration(model, size, at):
     name, work = {"bernoulli": ("probability", proportion), "poisson": ("rate", lambda s, at: rate(s, upper=4, at=at))}[model]
     exact = work(seen, at={name: at, "n": (3, 5, 7, 9)})
     found = privurn.infer(statistics, run=Run(seed=1)).draws
-    agree(found[name], at, exact[name])
+    assert_agreement(found[name], at, exact[name])
     if size == "secret":
-        agree(found["n"], (3, 5, 7, 9), exact["n"])
+        assert_agreement(found["n"], (3, 5, 7, 9), exact["n"])
 
 
 def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
@@ -295,9 +295,9 @@ def test_tables_against_enumeration(size, prior):
     found = privurn.infer(statistics, CountModel(prior=prior), ask="cells", run=Run(seed=1)).draws
     points = (0.1, 0.3, 0.5, 0.7)
     for cell in range(3):
-        agree(found[f"P(x={['a', 'b', 'other'][cell]})"], points, exact.share_cdf(cell=cell, at=points))
+        assert_agreement(found[f"P(x={['a', 'b', 'other'][cell]})"], points, exact.share_cdf(cell=cell, at=points))
     if size == "secret":
-        agree(found["n"], (4, 6, 8, 11), exact.size_cdf(at=(4, 6, 8, 11)))
+        assert_agreement(found["n"], (4, 6, 8, 11), exact.size_cdf(at=(4, 6, 8, 11)))
 
 
 # ---- the command line says what Python says --------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def test_a_mixture_of_categories_behind_randomised_response():
             law[max(c) + 1] += weight * np.prod([0.8 if y[i] == z else 0.2 for i, z in enumerate((0, 1, 1))])
     law /= law.sum()
     found = privurn.infer(np.array([0, 1, 1]), model, run=Run(seed=1))
-    agree(found.n_clusters, (1, 2), np.cumsum(law)[1:3])
+    assert_agreement(found.n_clusters, (1, 2), np.cumsum(law)[1:3])
 
 
 MIXTURES = {"randomised-response"}

@@ -66,10 +66,12 @@ def p_values(move, seed):
     return found
 
 
+@pytest.mark.long
 def test_the_joint_law_is_kept():
     assert sequential(p_values(compiled(), 1), size=3000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -110,6 +112,7 @@ def test_slopes_of_the_sum_and_elimination():
     assert triangles.update_solution(np.ones((2, 2)), 2, np.ones(2)) == -np.inf
 
 
+@pytest.mark.long
 def test_accurate_sums_with_an_inaccurate_n_mix():
     """The noise is a tenth of what sums vary by from table to table, that of n ten times what the sums leave open."""
     rng = np.random.default_rng(4)

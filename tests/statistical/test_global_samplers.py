@@ -144,6 +144,7 @@ def prior_p_values(make, model, output, *, draws):
     return [float(stats.ttest_1samp(means, number).pvalue) for number in (EXPECTED, 3.7)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "draws"), [(GlobalNeal5, 500), (GlobalSlice, 1500)])
 def test_mere_noise_gives_the_prior_back(make, draws):
     channel = counted(50, epsilon=1e-4)

@@ -25,11 +25,12 @@ TWO = LogisticModel(
 ONE = LogisticModel(lower=(-1.5,), upper=(1.5,), prior=LogisticPrior(coefficient_variance=9.0))
 
 
-@pytest.mark.parametrize("secret", [True, False], ids=["secret n", "public n"])
+@pytest.mark.parametrize("secret", [pytest.param(True, marks=pytest.mark.long), False], ids=["secret n", "public n"])
 def test_joint_law(secret):
     assert keeps_the_joint_law(TWO, secret=secret)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",
     [{"prior": LogisticPrior(coefficient_variance=16.0)}, {"complement": False}, {"upper": (1.0, 5.0)}],

@@ -48,6 +48,7 @@ def gap(first, second):
     return abs(first.mean() - second.mean()) / np.sqrt(sum(errors))
 
 
+@pytest.mark.long
 def test_all_samplers_agree(fits):
     reference = numbers(fits["neal3"])
     for name, found in fits.items():

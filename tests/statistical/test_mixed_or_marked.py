@@ -54,6 +54,7 @@ def wrong(seed, exact):
     return found.mixed and not near
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")
 def test_seeds_that_find_the_posterior(exact):
     assert exact == (pytest.approx(0.1297, abs=2e-4), pytest.approx(0.0364, abs=2e-4))

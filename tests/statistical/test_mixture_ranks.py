@@ -269,6 +269,7 @@ def test_ranks_of_compiled_chains_are_uniform(name):
     assert passes("laplace x gaussian", "process", name, size=1000)
 
 
+@pytest.mark.long
 def test_ranks_are_uniform_for_every_sampler():
     assert in_plain_python(__file__, "samplers") == []
 
@@ -280,7 +281,8 @@ def test_ranks_are_uniform_in_every_combination(pair):
     assert in_plain_python(__file__, pair) == []
 
 
-@pytest.mark.parametrize("kind", ["ranks", pytest.param("joint", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["ranks", "joint"])
 def test_planted_errors_are_found_out(kind):
     assert in_plain_python(__file__, kind) == dict.fromkeys(TWINS, False)
 

@@ -74,7 +74,7 @@ NORMAL = RegressionModel(lower=(-1.5,), upper=(1.5,), name="normal")
 COMPOSITIONS = DirichletModel(parts=("a", "b", "c"), floor=0.05, shape=2.0, rate=1.0)
 
 
-@pytest.mark.parametrize("secret", [True, False], ids=["secret n", "public n"])
+@pytest.mark.parametrize("secret", [pytest.param(True, marks=pytest.mark.long), False], ids=["secret n", "public n"])
 def test_regression(secret):
     assert keeps_the_joint_law(REGRESSION, secret=secret)
 
@@ -124,6 +124,7 @@ def flawed():
     return make
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_seen(flawed):
     """The same code with nothing wrong passes; each of three flaws is caught."""
     assert keeps_the_joint_law(NORMAL, secret=True, sampled=flawed(0))

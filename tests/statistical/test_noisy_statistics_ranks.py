@@ -48,6 +48,7 @@ def is_calibrated(model, *, secret, factor=1.0, size=400, seed=1):
     return sequential(p_values, size=size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("secret", [True, False], ids=["secret n", "public n"])
 def test_ranks_of_a_normal_mean(secret):
     assert is_calibrated(NORMAL, secret=secret)
@@ -60,6 +61,7 @@ def test_ranks_of_every_model(model, secret):
     assert is_calibrated(model, secret=secret, size=1000, seed=2)
 
 
+@pytest.mark.long
 def test_a_wrong_scale_is_seen():
     assert not is_calibrated(NORMAL, secret=True, factor=0.1)
 

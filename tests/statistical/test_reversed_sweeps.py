@@ -153,6 +153,7 @@ def pairs_p_value(make, *, size, back, seed=71, **given):
     return float(stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue)
 
 
+@pytest.mark.long
 def test_backwards_is_the_time_reversal_exactly():
     found = in_plain_python(__file__, "matrices")
     assert len(found) == 8

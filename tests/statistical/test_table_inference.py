@@ -135,7 +135,7 @@ def ranks(case, size, rng, *, planted=None):
     return [rank_p_value(each, n_ranks=20) for each in np.transpose(found)]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[] if each == "public" else pytest.mark.long) for each in CASES])
 def test_ranks_of_the_truth_are_uniform(name):
     rng = np.random.default_rng(13)
     assert sequential(lambda size: ranks(CASES[name], size, rng), size=500)

@@ -365,6 +365,7 @@ def test_auto_says_what_it_took_and_why():
         assert found.draws.attributes["chosen_because"] != "it was asked for"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("error::privurn.inference.draws.NotMixed")
 def test_chains_that_have_not_mixed_in_mean_and_median_are_warned_of():
     given, run = {"model": MODEL, "sampler": "neal5"}, Run(chains=2, seed=5)

@@ -100,7 +100,8 @@ def test_any_thirty_digits_are_released_or_refused_before_payment(tmp_path_facto
     ledger = Ledger.create(path, epsilon=500, delta=0.95, neighbouring=neighbouring)
     number = Fraction(digits, 10**places)
     asked = privurn.Urn(alpha=number, records=50) if urn else privurn.NoisyCounts(smoothing=number, records=50)
-    released(ledger, neighbouring=neighbouring, mechanism=asked)
+    made = released(ledger, neighbouring=neighbouring, mechanism=asked)
+    assert len(ledger.entries()) == (made is not None)
 
 
 def test_a_solved_alpha_of_fifteen_digits_releases_the_histogram_it_stands_for(ledger):
