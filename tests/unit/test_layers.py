@@ -36,6 +36,7 @@ ORDER = [
     "posteriors",
     "mixtures",
     "noisy_statistics",
+    "inference",
     "utility",
     "plug_in_multinomial",
     "auditing",

@@ -1,0 +1,1 @@
+"""Inference from published measurements: what they say about the confidential counts and the population."""
