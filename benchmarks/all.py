@@ -1,10 +1,32 @@
 """Every benchmark, one after the other: `make bench`."""
 
-from benchmarks import accounting, count_tables, distances, histogram_posterior, posterior, regression, release, start_up, urn
+from benchmarks import (
+    accounting,
+    count_tables,
+    distances,
+    face_value,
+    histogram_posterior,
+    posterior,
+    regression,
+    release,
+    start_up,
+    urn,
+)
 
 
 def main() -> None:
-    for module in (start_up, accounting, urn, distances, release, posterior, histogram_posterior, count_tables, regression):
+    for module in (
+        start_up,
+        accounting,
+        urn,
+        distances,
+        release,
+        posterior,
+        histogram_posterior,
+        face_value,
+        count_tables,
+        regression,
+    ):
         print(f"\n## {(module.__doc__ or '').splitlines()[0]}")
         module.main()
 

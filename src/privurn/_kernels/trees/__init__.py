@@ -1,0 +1,1 @@
+"""Compiled loops over trees of counts: messages on lattices, chains, balanced rounding."""

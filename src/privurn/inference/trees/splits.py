@@ -1,0 +1,83 @@
+"""The binary splits of a tree, depth by depth, and the Polya tree's prior on them.
+
+At a node v with two children and C_v records the left child gets C_left ~ Binomial(C_v, theta_v), theta_v ~ Beta(a_v r_v,
+a_v (1 - r_v)): r_v is the base measure's share of the left child. The concentration a_v is one of CONCENTRATIONS, the last of
+which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER in each) a priori.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.cell_tree import CellTree
+from privurn.errors import ModelError
+
+CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
+"""From "all on one side" to "exactly the base measure's share"."""
+
+HYPER = 1.0
+"""Dirichlet parameter of each concentration's weight, at every depth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The splits of a tree under a base measure: positive numbers of the cells by number, or None for the uniform.
+
+    >>> splits = Splits(CellTree((3,)))
+    >>> splits.shares[0], splits.two[1].tolist()
+    (array([0.66666667]), [True, False])
+    """
+
+    tree: CellTree
+    base: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.base is not None and (
+            self.base.shape != (self.tree.cells,) or not np.all(np.isfinite(self.base)) or not np.all(self.base > 0.0)
+        ):
+            raise ModelError("a base measure has one positive number for each cell.", hint="Leave it out for the uniform")
+
+    @property
+    def depth(self) -> int:
+        """Depth of the cells."""
+        return self.tree.depth
+
+    @cached_property
+    def children(self) -> tuple[NDArray[np.int64], ...]:
+        """For each depth but the last the first child of every node, as a number among the nodes one depth further down."""
+        starts = self.tree.starts
+        return tuple(np.searchsorted(below, above) for above, below in pairwise(starts))
+
+    @cached_property
+    def two(self) -> tuple[NDArray[np.bool_], ...]:
+        """Whether a node has two children; a node of one cell has one, itself."""
+        return tuple(np.diff(np.append(first, self.tree.nodes(depth + 1))) == 2 for depth, first in enumerate(self.children))
+
+    @cached_property
+    def masses(self) -> tuple[NDArray[np.float64], ...]:
+        """The base measure of the nodes of every depth; 1 in all."""
+        base = np.full(self.tree.cells, 1.0 / self.tree.cells) if self.base is None else self.base / self.base.sum()
+        return tuple(np.add.reduceat(base[self.tree.order], starts) for starts in self.tree.starts)
+
+    @cached_property
+    def shares(self) -> tuple[NDArray[np.float64], ...]:
+        """The base measure's share r_v of the first child; 1 where there is only one."""
+        found = []
+        for depth, first in enumerate(self.children):
+            left, whole = self.masses[depth + 1][first], self.masses[depth]
+            right = np.where(
+                self.two[depth], self.masses[depth + 1][np.minimum(first + 1, self.tree.nodes(depth + 1) - 1)], 0.0
+            )
+            found.append(np.where(self.two[depth], left / (left + right), 1.0) if len(whole) else left)
+        return tuple(found)
+
+    def spread(self, values: NDArray[np.float64], depth: int) -> NDArray[np.float64]:
+        """Numbers of a depth's nodes shared out to the cells (by number) as the base measure says."""
+        sizes = np.diff(np.append(self.tree.starts[depth], self.tree.cells))
+        placed = np.repeat(values / self.masses[depth], sizes) * self.masses[-1]
+        out = np.empty(self.tree.cells)
+        out[self.tree.order] = placed
+        return out

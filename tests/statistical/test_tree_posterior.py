@@ -1,0 +1,173 @@
+"""The Polya-tree posterior at work: fast means beside the exact chain, and the chain beside the prior it claims to have.
+
+The tests are seeded; by their own rates they would fail a right sampler with probability below 1e-9.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privurn._kernels.trees import sweeps
+from privurn.cell_tree import CellTree
+from privurn.domain import Grid, JointDomain
+from privurn.inference.trees.approximation import approximate_posterior
+from privurn.inference.trees.chain import TreeCounts, draw_functionals, draw_tables
+from privurn.inference.trees.measurements import TreeMeasurements
+from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.posteriors.functionals import parse_functionals
+from privurn.posteriors.plans import reduce
+from privurn.privacy.additive_noise import simulated_noise
+from privurn.samplers.run import Schedule
+
+ASKED = ("mean", "q0.25", "q0.5", "q0.75")
+
+
+def laws(cells):
+    x = np.linspace(0, 1, cells, endpoint=False)
+    rng = np.random.default_rng(5)
+    sparse = np.zeros(cells)
+    sparse[rng.choice(cells, max(4, cells // 50), replace=False)] = 1.0
+    smooth = x**2 * np.exp(-9 * x)
+    return {"sparse": sparse, "smooth": smooth}
+
+
+def measured(counts, depths, scale, rng, *, kind="laplace", public=True):
+    tree = CellTree((len(counts),))
+    noisy = tuple(
+        tree.sums(counts, depth) + simulated_noise((tree.nodes(depth),), noise=kind, scale=scale, rng=rng) for depth in depths
+    )
+    return TreeMeasurements(tree, depths, noisy, ((kind, scale),) * len(depths), total=int(counts.sum()) if public else None)
+
+
+def asked(cells):
+    shares = [f"P({low}<=x<{low + cells // 8})" for low in range(0, cells, cells // 5)]
+    return reduce(parse_functionals([*ASKED, *shares]), domain=JointDomain({"x": Grid(0, cells - 1, 1)}))
+
+
+def away(name, cells, n, depths, scale, draws, *, public=True):
+    """How far the fast means are from the chain's, in posterior deviations: the confidential records' mean and shares."""
+    law = laws(cells)[name]
+    rng = np.random.default_rng(3)
+    given = measured(rng.multinomial(n, law / law.sum()), depths, scale, rng, public=public)
+    reduction = asked(cells)
+    views, _ = draw_functionals(
+        TreeCounts(measured=given), reduction, schedule=Schedule(chains=4, warm_up=draws // 4, draws=draws, seed=1)
+    )
+    assert max(each.r_hat for each in views["sample"].summary()) < 1.03
+    fast = reduction.evaluate(approximate_posterior(given).counts)
+    return {
+        each.name: abs(fast[each.name] - each.mean) / each.deviation
+        for each in views["sample"].summary()
+        if each.name in fast and not each.name.startswith("q") and each.deviation > 0.0
+    }
+
+
+@pytest.mark.parametrize("name", ["sparse", "smooth"])
+def test_fast_means_are_near_those_of_the_chain(name):
+    for found in away(name, 64, 1_000, (2, 6), 3.0, 1_000).values():
+        assert found < 0.2
+
+
+def test_tables_of_the_chain_and_its_starts_are_what_was_promised():
+    rng = np.random.default_rng(2)
+    given = measured(rng.multinomial(500, laws(32)["smooth"] / laws(32)["smooth"].sum()), (2, 5), 2.0, rng)
+    engine = TreeCounts(measured=given)
+    copies = draw_tables(engine, 6, seed=4, warm_up=50, thin=5)
+    assert copies.shape == (6, 32)
+    assert np.all(copies.sum(axis=1) == 500)
+    assert np.all(copies >= 0)
+    assert len({tuple(each) for each in copies.tolist()}) == 6
+    assert np.array_equal(copies, draw_tables(engine, 6, seed=4, warm_up=50, thin=5, threads=1))
+
+
+def test_copies_of_a_secret_n_vary_in_size():
+    rng = np.random.default_rng(2)
+    given = measured(rng.multinomial(200, np.full(16, 1 / 16)), (0, 4), 5.0, rng, public=False)
+    sizes = draw_tables(TreeCounts(measured=given), 20, seed=4, warm_up=100, thin=20).sum(axis=1)
+    assert len(set(sizes.tolist())) > 5
+    assert abs(sizes.mean() - 200) < 25
+
+
+def prior_draw(tree, n, rng):
+    """Weights, concentrations and counts from the prior; the state that the chain would hold."""
+    splits = Splits(tree)
+    sizes = [tree.nodes(depth) for depth in range(tree.depth + 1)]
+    weights = rng.dirichlet(np.full(len(CONCENTRATIONS), HYPER), tree.depth)
+    nodes, indices = [np.array([n])], []
+    for depth in range(tree.depth):
+        index = rng.choice(len(CONCENTRATIONS), sizes[depth], p=weights[depth])
+        indices.append(index)
+        below = np.empty(sizes[depth + 1], np.int64)
+        for u, first in enumerate(splits.children[depth]):
+            if not splits.two[depth][u]:
+                below[first] = nodes[-1][u]
+                continue
+            a, r = CONCENTRATIONS[index[u]], splits.shares[depth][u]
+            theta = r if np.isinf(a) else rng.beta(a * r, a * (1 - r))
+            below[first] = rng.binomial(nodes[-1][u], theta)
+            below[first + 1] = nodes[-1][u] - below[first]
+        nodes.append(below)
+    return {
+        "counts": np.concatenate(nodes).astype(np.int64),
+        "special": np.zeros(0, np.int64),
+        "concentrations": np.concatenate(indices).astype(np.int64),
+        "log_weights": np.log(np.maximum(weights, 1e-300)),
+    }
+
+
+def before_and_after(runs, *, kind, public, off=0, cells=6, largest=40):
+    """Counts of three nodes drawn from the prior, and after sweeps of the chain given measurements of them (Geweke 2004)."""
+    rng = np.random.default_rng(11)
+    tree = CellTree((cells,))
+    found = []
+    for _ in range(runs):
+        n = 25 if public else int(rng.integers(largest + 1))
+        state = prior_draw(tree, n, rng)
+        truth = state["counts"]
+        cell_counts = truth[-cells:]
+        given = measured(cell_counts, (0, 1, tree.depth), 1.5, rng, kind=kind, public=public)
+        shifted = tuple(each + off for each in given.noisy)
+        engine = TreeCounts(
+            measured=TreeMeasurements(tree, given.depths, shifted, given.noise, total=given.total), largest_n=largest
+        )
+        engine.__dict__["plan"] = sweeps.Plan(
+            records=12,
+            shifts=12,
+            redraw=np.flatnonzero(engine.tree.two),
+            steps=np.full(cells, 2.0),
+            ends=np.arange(1.0, cells + 1),
+        )
+        moved = {name: values.copy() for name, values in state.items()}
+        engine.sweep(moved, rng, times=4)
+        found.append((truth[[0, 1, -1]], moved["counts"][[0, 1, -1]]))
+    return np.array(found)
+
+
+def p_value(pairs):
+    """Before and after have the same law; separate halves, so that the two samples are independent."""
+    half = len(pairs) // 2
+    values = []
+    for i in range(3):
+        one, other = pairs[:half, 0, i], pairs[half:, 1, i]
+        table = np.array([np.bincount(np.minimum(each, 40) // 4, minlength=11) for each in (one, other)])
+        table = table[:, table.sum(axis=0) >= 10]
+        values.append(stats.chi2_contingency(table).pvalue if table.shape[1] > 1 else 1.0)
+    gap = pairs[:, 1] - pairs[:, 0]  # of one law, before and after differ by nothing on average
+    z = gap.mean(axis=0) / np.maximum(gap.std(axis=0) / np.sqrt(len(gap)), 1e-12)
+    return min(*values, 2 * stats.norm.sf(np.abs(z).max())) * 6
+
+
+@pytest.mark.parametrize(("kind", "public"), [("laplace", True), ("gaussian", False)])
+def test_the_truth_keeps_its_law_under_the_chain(kind, public):
+    assert p_value(before_and_after(400, kind=kind, public=public)) > 1e-9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("public", [True, False])
+def test_the_truth_keeps_its_law_under_the_chain_in_many_runs(kind, public):
+    assert p_value(before_and_after(6_000, kind=kind, public=public)) > 1e-9
+
+
+def test_noise_that_is_off_by_one_is_caught():
+    assert p_value(before_and_after(1_000, kind="laplace", public=False, off=1)) < 1e-9

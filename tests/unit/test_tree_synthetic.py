@@ -1,0 +1,140 @@
+"""Records from a posterior: balanced rounding along the tree, random order; and what several copies say together."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privurn.cell_tree import CellTree
+from privurn.errors import ModelError
+from privurn.inference.trees.combine import combine
+from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+
+
+def expectations(shape, records, seed):
+    rng = np.random.default_rng(seed)
+    cells = int(np.prod(shape))
+    raw = rng.gamma(0.5, size=cells) * (rng.random(cells) < 0.7) + 1e-6
+    return raw * (records / raw.sum())
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (64,), (1000,), (5, 6), (16, 16)])
+@pytest.mark.parametrize("records", [1, 10, 1000])
+def test_every_node_is_within_one_of_its_expectation(shape, records):
+    tree, rng = CellTree(shape), np.random.default_rng(2)
+    expected = expectations(shape, records, 1)
+    for _ in range(20):
+        counts, special = balanced_counts(tree, expected, rng=rng)
+        assert counts.sum() == records
+        assert len(special) == 0
+        for depth in range(tree.depth + 1):
+            wanted = np.add.reduceat(expected[tree.order], tree.starts[depth])
+            got = tree.sums(counts, depth)
+            assert np.all(np.abs(got - wanted) < 1.0 + 1e-9)
+
+
+def too_far(draws, expected, alpha=1e-9):
+    """Whether the mean of any column is further from its expectation than chance allows; draws are floors or ceilings."""
+    fraction = expected - np.floor(expected)
+    ups = np.sum(draws - np.floor(expected), axis=0).astype(int)
+    size = len(draws)
+    tail = [min(stats.binom.cdf(u, size, f), stats.binom.sf(u - 1, size, f)) for u, f in zip(ups, fraction, strict=True)]
+    return min(tail) < alpha / (2 * len(expected))
+
+
+def test_rounding_is_unbiased_in_every_cell_and_deterministic_rounding_is_not():
+    tree, rng = CellTree((13,)), np.random.default_rng(3)
+    expected, special = expectations((13,), 9.6, 4), np.array([0.3, 1.1])
+    drawn = [balanced_counts(tree, expected, special=special, rng=rng) for _ in range(3_000)]
+    both = np.array([np.append(cells, beside) for cells, beside in drawn])
+    wanted = np.append(expected, special)
+    assert np.all(both.sum(axis=1) == 11)
+    assert not too_far(both, wanted)
+    assert too_far(np.tile(np.floor(wanted + 0.5), (3_000, 1)), wanted)
+
+
+def test_a_flat_law_does_not_beat_against_the_grid():
+    counts, _ = balanced_counts(CellTree((100, 100)), np.full(10_000, 0.01), rng=np.random.default_rng(5))
+    columns = counts.reshape(100, 100)
+    assert columns.any(axis=0).sum() > 40
+    assert columns.any(axis=1).sum() > 40
+
+
+def test_records_come_in_random_order():
+    counts = np.array([500, 0, 300, 200])
+    records = records_in_random_order(counts, rng=np.random.default_rng(6))
+    assert np.array_equal(np.bincount(records, minlength=4), counts)
+    assert 0.3 < np.mean(records[:500] == 0) < 0.7
+    assert np.array_equal(records, records_in_random_order(counts, rng=np.random.default_rng(6)))
+
+
+def test_what_cannot_be_rounded_is_refused():
+    tree, rng = CellTree((3,)), np.random.default_rng(0)
+    for expected in (np.array([0.5, 0.2, 0.1]), np.array([-1.0, 1.0, 1.0]), np.ones(2), np.array([np.nan, 1.0, 1.0])):
+        with pytest.raises(ModelError):
+            balanced_counts(tree, expected, rng=rng)
+
+
+RUNS, ALPHA = 1_500, 1e-9
+
+
+def toy(copies, noise, rng, runs=RUNS):
+    """Means of tables seen with noise; copies from the posterior of the table's mean. Sampling variance 1."""
+    table = rng.normal(0.0, 1.0, runs)
+    seen = table + rng.normal(0.0, np.sqrt(noise), runs)
+    return table, seen[:, None] + rng.normal(0.0, np.sqrt(noise), (runs, copies))
+
+
+def band(p, runs=RUNS):
+    return stats.binom.ppf([ALPHA / 2, 1 - ALPHA / 2], runs, p) / runs
+
+
+@pytest.mark.parametrize("copies", [5, 20])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0])
+def test_intervals_of_combined_copies_cover(copies, noise):
+    table, estimates = toy(copies, noise, np.random.default_rng(7))
+    inside = {"population": 0, "table": 0}
+    variance = 0.0
+    for true, q in zip(table, estimates, strict=True):
+        for about, target in (("population", 0.0), ("table", true)):
+            found = combine(q, np.ones(copies), about=about)
+            low, high = found.interval()
+            inside[about] += low <= target <= high
+            variance += found.variance * (about == "population") / RUNS
+    assert band(0.942)[0] <= inside["population"] / RUNS <= band(0.953)[1]
+    assert band(0.947)[0] <= inside["table"] / RUNS <= band(0.950)[1]
+    # about the population the mean of the copies errs by sampling, noise and the copies' own spread
+    assert variance == pytest.approx(1.0 + noise * (1.0 + 1.0 / copies), rel=0.1)
+
+
+def test_the_table_rule_does_not_serve_the_population():
+    _, estimates = toy(20, 0.1, np.random.default_rng(8))
+    inside = np.mean([np.prod(combine(q, about="table").interval()) <= 0.0 for q in estimates])
+    assert inside < band(0.942)[0]
+
+
+def test_resampled_copies_give_back_their_own_sampling():
+    rng, copies, noise, m, n = np.random.default_rng(9), 20, 0.5, 40, 50
+    table, estimates = toy(copies, noise, rng)
+    resampled = estimates + rng.normal(0.0, np.sqrt(n / m), estimates.shape)
+    usual = np.full(copies, n / m)
+    found = [combine(q, usual, resampled=(m, n)) for q in resampled]
+    spread = np.var(resampled.mean(axis=1))  # sampling 1, noise, and the copies' own
+    assert np.mean([each.variance for each in found]) == pytest.approx(spread, rel=0.05)
+    about_table = np.var(resampled.mean(axis=1) - table)
+    taken_back = [combine(q, usual, about="table", resampled=(m, n)).variance for q in resampled]
+    assert np.mean(taken_back) == pytest.approx(about_table, rel=0.1)
+    assert np.mean([combine(q, usual).variance for q in resampled]) > 1.8 * spread  # the rule for whole tables is too wide
+
+
+def test_what_cannot_be_combined_is_refused():
+    for words in (
+        {"estimates": [1.0], "variances": [1.0]},
+        {"estimates": [1.0, 2.0]},
+        {"estimates": [1.0, 2.0], "variances": [1.0]},
+        {"estimates": [1.0, 2.0], "variances": [1.0, -1.0]},
+        {"estimates": [1.0, 2.0], "about": "sample"},
+        {"estimates": [1.0, 2.0], "variances": [1.0, 1.0], "resampled": (0, 5)},
+        {"estimates": [1.0, np.nan], "variances": [1.0, 1.0]},
+    ):
+        with pytest.raises(ModelError):
+            combine(**words)
