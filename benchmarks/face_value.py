@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.inference.trees.approximation import approximate_posterior
-from privurn.inference.trees.measurements import TreeMeasurements
 from privurn.inference.trees.synthetic import balanced_counts
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
-from privurn.mechanisms.noisy_tree import NoisyTree
+from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.tree_layout import TreeLayout, tree_layout
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 
@@ -50,17 +50,17 @@ def even(depths: tuple[int, ...]) -> TreeLayout:
     return TreeLayout(depths, (1.0 / len(depths),) * len(depths))
 
 
-def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float) -> NoisyTree:
+def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float) -> PerturbedTree:
     """Noise that costs what the deviation on the leaves alone does: sums of precisions, or of their squares, are kept."""
     precisions = np.array(layout.precisions)
     if noise == "discrete-laplace":
         scales = deviation / math.sqrt(2.0) * precisions.sum() / precisions
     else:
         scales = deviation * math.sqrt((precisions**2).sum()) / precisions
-    return NoisyTree(n=None, shape=(CELLS,), depths=layout.depths, scales=tuple(scales.tolist()), noise=noise)
+    return PerturbedTree(n=None, shape=(CELLS,), depths=layout.depths, scales=tuple(scales.tolist()), noise=noise)
 
 
-def posterior_mean(made: NoisyTree, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+def posterior_mean(made: PerturbedTree, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
     trees = "privurn.inference.trees"
     measurements: Any = import_module(f"{trees}.measurements")
     approximation: Any = import_module(f"{trees}.approximation")
@@ -71,14 +71,14 @@ def posterior_mean(made: NoisyTree, counts: NDArray[np.int64], rng: np.random.Ge
     return np.asarray(found / found.sum())
 
 
-def distances(made: NoisyTree, shares: Floats, *, n: int, seed: list[int]) -> tuple[float, float]:
+def distances(made: PerturbedTree, shares: Floats, *, n: int, seed: list[int]) -> tuple[float, float]:
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, shares)
     gap = posterior_mean(made, counts, rng) - counts / n
     return float(np.abs(np.cumsum(gap)).mean()), 0.5 * float(np.abs(gap).sum())
 
 
-def figures(made: NoisyTree, populations: dict[str, Floats], *, n: int, repeats: int) -> tuple[float, float]:
+def figures(made: PerturbedTree, populations: dict[str, Floats], *, n: int, repeats: int) -> tuple[float, float]:
     found = [
         np.mean([distances(made, shares, n=n, seed=[n, i, place]) for i in range(repeats)], axis=0)
         for place, shares in enumerate(populations.values())

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from privurn.inference.sums.fit import SumModel as SumModel
     from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
+    from privurn.inference.trees.combine import Combined as Combined
+    from privurn.inference.trees.combine import combine as combine
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.posterior_sample import PosteriorDraws as PosteriorDraws
     from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
     from privurn.mechanisms.smoothed_histogram import Smoothed as Smoothed
+    from privurn.mechanisms.tree_layout import NoisyTree as NoisyTree
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
     from privurn.privacy.entropy import SystemEntropy as SystemEntropy
@@ -81,6 +84,7 @@ _HOME = {
     "OpenUrn": "mechanisms.pitman_yor",
     "PitmanYorUrn": "mechanisms.pitman_yor",
     "NoisyCounts": "mechanisms.perturbed_histogram",
+    "NoisyTree": "mechanisms.tree_layout",
     "Smoothed": "mechanisms.smoothed_histogram",
     "PosteriorDraws": "mechanisms.posterior_sample",
     "Exponential": "mechanisms.exponential",
@@ -111,6 +115,8 @@ _HOME = {
     "SumModel": "inference.sums.fit",
     "LogisticPrior": "inference.sums.logistic_model",
     "RegressionPrior": "inference.sums.regression_model",
+    "combine": "inference.trees.combine",
+    "Combined": "inference.trees.combine",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
     "privatise": "releases.privatise",

@@ -24,7 +24,7 @@ from privurn.mechanisms.local import (
     SmoothedHistogramChannel,
 )
 from privurn.mechanisms.local.from_certificate import channel_of
-from privurn.mechanisms.noisy_tree import NoisyTree
+from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.registry import STATISTICS, channels
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
@@ -242,7 +242,7 @@ def test_label_discovery_gets_its_noise_through_the_door(door, monkeypatch):
 def test_a_noisy_tree_gets_its_noise_through_the_door(noise, kind, door, monkeypatch):
     """Depth by depth and then the special cells, each with the noise that it is accounted with."""
     table = privurn.counts.CountTable(np.array([0, 1, 3, 4]), np.array([5, 1, 2, 7]))
-    made = NoisyTree(n=15, shape=(4,), special=(2,), depths=(1, 2), scales=(2.5, 1.5), special_scale=0.5, noise=noise)
+    made = PerturbedTree(n=15, shape=(4,), special=(2,), depths=(1, 2), scales=(2.5, 1.5), special_scale=0.5, noise=noise)
     found = made.draw(table, entropy=SystemEntropy()).columns()["count"] - np.array([6, 2, 5, 1, 0, 2, 7, 0])
     assert (found - FIRST).tolist() == [0, 1, 0, 1, 2, 3, 0, 1]
     assert door == [(kind, 2.5, 2), (kind, 1.5, 4), (kind, 0.5, 2)]

@@ -17,7 +17,7 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.errors import CalibrationError, ModelError
-from privurn.mechanisms.noisy_tree import MOST_CELLS, NoisyTree
+from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, tree_layout
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.entropy import SystemEntropy
@@ -116,7 +116,7 @@ def truth(mechanism, contributions, epsilon):
 
 
 def tree(secret, **options):
-    return NoisyTree(n=None if secret else 2, **options)
+    return PerturbedTree(n=None if secret else 2, **options)
 
 
 LAYOUTS = {
@@ -179,7 +179,9 @@ def test_the_root_is_a_level_like_any_other_where_n_is_secret(secret):
 @pytest.mark.parametrize("noise", NOISES)
 def test_losses_add_up_to_the_joint_law_of_all_outputs(noise):
     """Without losses: the whole law of (root, two leaves, special), output by output, before and after a record comes."""
-    mechanism = NoisyTree(n=None, shape=(2,), special=(1,), depths=(0, 1), scales=(0.5, 0.4), special_scale=0.3, noise=noise)
+    mechanism = PerturbedTree(
+        n=None, shape=(2,), special=(1,), depths=(0, 1), scales=(0.5, 0.4), special_scale=0.3, noise=noise
+    )
     reach = 12 if noise == LAPLACE else 7
 
     def law(counts):
@@ -417,7 +419,7 @@ def rejected(mechanism, noise, special):
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_drawn_law_is_that_of_independent_noise(noise):
     cells = 2 * TRIPLES
-    mechanism = NoisyTree(
+    mechanism = PerturbedTree(
         n=None, shape=(cells,), special=(1_000,), depths=(11, 12), scales=(0.9, 1.4), special_scale=0.7, noise=noise
     )
     counts = np.random.default_rng(3).poisson(2.0, mechanism.cells)
@@ -436,7 +438,7 @@ def test_the_drawn_law_is_that_of_independent_noise(noise):
 def test_nodes_and_special_cells_are_those_of_the_domain():
     """Two columns, one with an "other" and a null cell: counted node by node from the records themselves."""
     domain = JointDomain({"x": Grid(0, 4, 1, outside="other", nulls="cell"), "y": Grid(0, 2, 1)})
-    mechanism = NoisyTree(
+    mechanism = PerturbedTree(
         n=40, shape=(5, 3), special=(2, 0), depths=(1, 3, 5), scales=(1.0, 1.0, 1.0), special_scale=1.0, noise=LAPLACE
     )
     assert mechanism.cells == domain.size
@@ -465,7 +467,7 @@ def test_nodes_and_special_cells_are_those_of_the_domain():
 
 def test_the_number_of_records_must_be_the_planned_one():
     with pytest.raises(ModelError, match="another number"):
-        NoisyTree(n=3, shape=(2,), depths=(1,), scales=(1.0,), noise=LAPLACE).draw(
+        PerturbedTree(n=3, shape=(2,), depths=(1,), scales=(1.0,), noise=LAPLACE).draw(
             CountTable(np.array([0]), np.array([2])), entropy=SystemEntropy()
         )
 
@@ -473,10 +475,10 @@ def test_the_number_of_records_must_be_the_planned_one():
 def test_parameters_give_the_same_mechanism_back():
     for secret, noise, layout in itertools.product((False, True), NOISES, LAYOUTS.values()):
         made = tree(secret, noise=noise, **layout)
-        assert NoisyTree.from_parameters(json.loads(json.dumps(made.parameters()))) == made
+        assert PerturbedTree.from_parameters(json.loads(json.dumps(made.parameters()))) == made
     edited = tree(True, noise=LAPLACE, **LAYOUTS["two depths"]).parameters() | {"depths": [2, 1]}
     with pytest.raises(ModelError):
-        NoisyTree.from_parameters(edited)
+        PerturbedTree.from_parameters(edited)
 
 
 @pytest.mark.parametrize(
@@ -504,7 +506,7 @@ def test_parameters_give_the_same_mechanism_back():
 def test_impossible_trees_are_refused(changed, words):
     options = {"n": 5, "shape": (6,), "depths": (1, 3), "scales": (1.0, 1.0), "noise": LAPLACE}
     with pytest.raises(ModelError, match=words):
-        NoisyTree(**(options | changed))
+        PerturbedTree(**(options | changed))
 
 
 # ---- least noise and layout ------------------------------------------------------------------------------------------
@@ -592,7 +594,7 @@ def test_the_noise_is_that_of_the_smaller_error(epsilon, n, kind):
 
 def test_the_error_of_a_cumulative_count_is_that_of_least_squares():
     """Against the covariance of the least-squares estimate given the total, on a tree of 16 leaves with two depths measured."""
-    made = NoisyTree(n=10**9, shape=(16,), depths=(2, 4), scales=(5.0, 3.0), noise=GAUSSIAN)
+    made = PerturbedTree(n=10**9, shape=(16,), depths=(2, 4), scales=(5.0, 3.0), noise=GAUSSIAN)
     rows = [np.arange(16) // 4 == i for i in range(4)] + [np.arange(16) == i for i in range(16)]
     design, weights = np.array(rows, float), np.array([5.0**-2] * 4 + [3.0**-2] * 16)
     information = design.T @ (weights[:, None] * design)

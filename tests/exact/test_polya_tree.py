@@ -15,8 +15,8 @@ from privurn._kernels.trees.components import BAND, component_at, update_band, u
 from privurn.cell_tree import CellTree
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.chain import TreeCounts
-from privurn.inference.trees.measurements import TreeMeasurements
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 ALPHA = 1e-9
 

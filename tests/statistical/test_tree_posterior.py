@@ -10,14 +10,14 @@ from scipy import stats
 from privurn._kernels.trees import sweeps
 from privurn.cell_tree import CellTree
 from privurn.domain import Grid, JointDomain
+from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.plans import reduce
+from privurn.inference.run import Schedule
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.chain import TreeCounts, draw_functionals, draw_tables
-from privurn.inference.trees.measurements import TreeMeasurements
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
-from privurn.posteriors.functionals import parse_functionals
-from privurn.posteriors.plans import reduce
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
-from privurn.samplers.run import Schedule
 
 ASKED = ("mean", "q0.25", "q0.5", "q0.75")
 

@@ -68,6 +68,7 @@ def certify(
             "private": entropy.private,
             "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "output": output,
+            "synthetic": None,
             "ledger": payment,
         }
     )

@@ -1,6 +1,7 @@
 """Writing a release: a folder with the data and the certificate, all of it or nothing."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,16 +19,39 @@ def check_format(file_format: str) -> None:
         raise FormatError(f"the format {file_format!r} is not known.", hint="file_format='csv' or file_format='parquet'")
 
 
-def save_release(table: Any, certificate: Certificate, folder: Path, *, file_format: Literal["csv", "parquet"]) -> Certificate:
-    """Write into a hidden sibling, flush, then rename: an interrupted run leaves no folder behind."""
+@dataclass(frozen=True)
+class SyntheticTable:
+    """Records made from published measurements: the table, how many copies it holds, and the public seed they came from."""
+
+    table: Any
+    copies: int
+    seed: int
+
+
+def save_release(
+    table: Any,
+    certificate: Certificate,
+    folder: Path,
+    *,
+    file_format: Literal["csv", "parquet"],
+    synthetic: SyntheticTable | None = None,
+) -> Certificate:
+    """Write into a hidden sibling, flush, then rename: an interrupted run leaves no folder behind.
+
+    What the mechanism published is the data; or the measurements, where the data are records that were made from them.
+    """
     check_format(file_format)
     check_new_folder(folder)
     partial = new_partial_folder(folder)
     try:
-        file = partial / f"data.{file_format}"
-        write(table, file)
-        output = {"file": file.name, "rows": table.num_rows, "sha256": file_hash(file)}
-        certificate = certificate.with_fields(output=output)
+        if synthetic is None:
+            certificate = certificate.with_fields(output=_written(table, partial / f"data.{file_format}"))
+        else:
+            made = _written(synthetic.table, partial / f"data.{file_format}")
+            certificate = certificate.with_fields(
+                output=_written(table, partial / f"measurements.{file_format}"),
+                synthetic={**made, "copies": synthetic.copies, "seed": synthetic.seed},
+            )
         (partial / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
         for each in partial.iterdir():
             flush(each)
@@ -38,3 +62,8 @@ def save_release(table: Any, certificate: Certificate, folder: Path, *, file_for
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return certificate
+
+
+def _written(table: Any, file: Path) -> dict[str, Any]:
+    write(table, file)
+    return {"file": file.name, "rows": table.num_rows, "sha256": file_hash(file)}

@@ -1,10 +1,10 @@
 """A finished release: what was published, and its certificate."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from privurn.certificates.folder import save_release
+from privurn.certificates.folder import SyntheticTable, save_release
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.ledger import Ledger
 from privurn.tables import to_kind
@@ -18,26 +18,38 @@ MARKED = (
 
 @dataclass(frozen=True)
 class Release:
-    """A finished release. It holds public data only: the synthetic records (or noisy table) and their certificate."""
+    """A finished release. It holds public data only.
+
+    `table` is what the mechanism published: records, a noisy table, or measurements. `synthetic` are the records that were made
+    from measurements, where that is what was published.
+    """
 
     table: Any = field(repr=False)
     kind: str
     certificate: Certificate = field(repr=False)
     remarks: tuple[str, ...] = ()
     ledger: Ledger | None = field(default=None, repr=False)
+    synthetic: SyntheticTable | None = field(default=None, repr=False)
 
     @property
     def data(self) -> Any:
-        """The synthetic records, as the kind of frame that came in (Arrow for files)."""
-        return to_kind(self.table, self.kind)
+        """The records (or the noisy table), as the kind of frame that came in (Arrow for files)."""
+        return to_kind(self.table if self.synthetic is None else self.synthetic.table, self.kind)
+
+    @property
+    def measurements(self) -> Any:
+        """The noisy measurements that the records were made from, likewise; None where the records were drawn themselves."""
+        return None if self.synthetic is None else to_kind(self.table, self.kind)
 
     def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
         """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate.
 
         In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says so.
         """
-        certificate = save_release(self.table, self.certificate, Path(folder), file_format=file_format)
+        certificate = save_release(
+            self.table, self.certificate, Path(folder), file_format=file_format, synthetic=self.synthetic
+        )
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
         remarks = (*self.remarks, MARKED) if file_format == "csv" and needs_marks(self.table) else self.remarks
-        return Release(self.table, self.kind, certificate, remarks, self.ledger)
+        return replace(self, certificate=certificate, remarks=remarks)

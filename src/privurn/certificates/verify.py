@@ -6,7 +6,7 @@ were made another way. What is checked how, field by field: docs/reference/certi
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.published import Content
+from privurn.mechanisms.published import Content, SyntheticContent
 from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import (
@@ -122,6 +122,12 @@ def _check_sizes(certificate: Certificate, mechanism: Mechanism) -> list[str]:
         ),
         "the domain does not fit the mechanism's parameters": mechanism.fits(certificate["domain"]),
         "the columns do not fit the domain": certificate["columns"] == mechanism.columns_for(certificate["domain"]),
+        "records are made from measurements, and from nothing else": (
+            output is None
+            or (certificate["synthetic"] is not None)
+            == mechanism.measures
+            == str(output.get("file")).startswith("measurements")
+        ),
     }
     return [reason for reason, true in holds.items() if not true]
 
@@ -153,42 +159,55 @@ def _agree(stated: Mapping[str, float | None], computed: Mapping[str, float | No
 
 
 def _check_data(certificate: Certificate, folder: Path) -> list[str]:
-    """The data file: its hash, then what it holds."""
-    output = certificate["output"]
+    """The data file, and the records made from it where there are any: hash, then what they hold."""
+    output, synthetic = certificate["output"], certificate["synthetic"]
     if output is None or "file" not in output:
         return ["the certificate names no data file: the release was never saved"]
-    name, file = output["file"], folder / output["file"]
-    try:
-        same = file_hash(file) == output["sha256"]
-    except FileNotFoundError:
-        return [f"the data file {name!r} is missing"]
-    except OSError:
-        return [f"the data file {name!r} cannot be read, or is no regular file"]
-    if not same:
-        return [f"the data file {name!r} was changed: its hash does not fit"]
-    stated = certificate["mechanism"]
+    files = [output] if synthetic is None else [output, synthetic]
+    reasons = [reason for each in files if (reason := _changed(folder, each)) is not None]
+    if reasons:
+        return reasons
+    stated, domain = certificate["mechanism"], certificate["domain"]
     try:
         mechanism = rebuild(stated["name"], stated["parameters"])
-        fits = mechanism.fits(certificate["domain"])
+        fits = mechanism.fits(domain)
     except Exception:
         fits = False
     if not fits:
         return []  # for `check_certificate` to say
+    found = _check_content(folder, output, certificate["columns"], lambda: mechanism.content(domain))
+    if synthetic is not None:
+        columns = ["copy"] * (synthetic["copies"] > 1) + list(domain["columns"])
+        found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=synthetic["copies"]))
+    return found
+
+
+def _changed(folder: Path, stated: Mapping[str, Any]) -> str | None:
+    """Why a file is not the one that is stated."""
+    name = stated["file"]
     try:
-        return [
-            f"the data file {name!r} {each}"
-            for each in check_published(file, certificate, mechanism.content(certificate["domain"]))
-        ]
+        same = file_hash(folder / name) == stated["sha256"]
+    except FileNotFoundError:
+        return f"the data file {name!r} is missing"
+    except OSError:
+        return f"the data file {name!r} cannot be read, or is no regular file"
+    return None if same else f"the data file {name!r} was changed: its hash does not fit"
+
+
+def _check_content(folder: Path, stated: Mapping[str, Any], columns: list[str], content: Callable[[], Content]) -> list[str]:
+    name = stated["file"]
+    try:
+        return [f"the data file {name!r} {each}" for each in check_published(folder / name, columns, stated["rows"], content())]
     except Exception as error:  # whatever impossible parameters end in, an answer is given
         detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         return [f"the data file {name!r} cannot be checked: {detail}"]
 
 
-def check_published(file: Path, certificate: Certificate, content: Content) -> list[str]:
+def check_published(file: Path, columns: list[str], stated: int, content: Content) -> list[str]:
     """How a data file, read in batches, contradicts its certificate; a FormatError where it cannot be read at all."""
-    if released_columns(file) != certificate["columns"]:
+    if released_columns(file) != columns:
         return ["does not hold the columns that are stated"]
-    rows, stated = 0, certificate["output"]["rows"]
+    rows = 0
     for batch in released_batches(file):
         rows += batch.num_rows
         if rows > stated:

@@ -15,7 +15,7 @@ Dropping records is not offered: it would make the number of records depend on t
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -370,6 +370,13 @@ class JointDomain(Domain):
     def spread(self) -> bool:
         """Whether records of some column are spread out in their bins."""
         return any(isinstance(domain, Bins) and domain.within == "uniform" for domain in self.columns.values())
+
+    def whole_bins(self) -> "JointDomain":
+        """The same cells, in which a bin is one value, its midpoint."""
+        own = {
+            name: replace(each, within="midpoint") if isinstance(each, Bins) else each for name, each in self.columns.items()
+        }
+        return JointDomain(own)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -64,6 +64,8 @@ class Mechanism(ABC):
     """Whether a data file is published; else a few numbers beside the certificate, a public n among them."""
     synthetic: ClassVar[bool] = True
     """Whether rows are made from the law of the whole table; else they are records, or numbers, with noise."""
+    measures: ClassVar[bool] = False
+    """Whether it publishes measurements, of which records are made afterwards, from what was published alone."""
     assumes: ClassVar[tuple[str, ...]] = ()
     """What the guarantee rests on beyond what every one rests on, in plain words."""
     ways: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None

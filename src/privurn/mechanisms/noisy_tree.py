@@ -4,6 +4,7 @@ Cells that stand in no order (null, other) are measured beside the tree. The noi
 a generator that the operating system seeds. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,11 +16,16 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
+from privurn.domain import Bins, Grid, JointDomain
 from privurn.errors import ModelError
-from privurn.mechanisms.mechanism import Drawn, Mechanism
+from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.published import Content, joint_domain, stated_joint
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noisy_tree import KINDS, NoisyTreeProfile, TreeNoise
+from privurn.privacy.profile import Guarantee
+from privurn.tables.released import CellReader, numbers
 
 MOST_CELLS = 5_000_000
 """Every node gets noise, the empty ones too, at some microseconds each."""
@@ -36,13 +42,50 @@ class TreeCounts:
     special: NDArray[np.int64]
 
 
+def tree_shape(domain: JointDomain) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Values in order and special cells of each column; None where some column has no order, or there are more than two."""
+    columns = tuple(domain.columns.values())
+    if len(columns) > 2 or not all(isinstance(each, (Grid, Bins)) for each in columns):
+        return None
+    return tuple(each.n_values for each in columns), tuple(each.size - each.n_values for each in columns)
+
+
+class TreeContent(Content):
+    """All measured nodes in their order: the first cell of each, its depth and number, and a whole number."""
+
+    wrong = "is not the table of the tree's nodes and their numbers"
+
+    def __init__(self, domain: Mapping[str, Any], tree: "PerturbedTree") -> None:
+        nothing = TreeCounts(tuple(np.zeros(tree.tree.nodes(each), np.int64) for each in tree.depths), tree.special_cells * 0)
+        self.wanted = DrawnTree(tree, nothing)
+        self.readers = [CellReader(each) for each in joint_domain(domain).whole_bins().columns.values()]
+        self.row = 0
+
+    def holds(self, batch: Any) -> bool:
+        """The nodes are the next ones, and the numbers whole."""
+        here = slice(self.row, self.row + batch.num_rows)
+        self.row += batch.num_rows
+        cell = self.wanted.cells[here]
+        if len(cell) < batch.num_rows:
+            return False
+        for i, reader in enumerate(self.readers):
+            cell, own = np.divmod(cell, reader.domain.size)
+            if not np.array_equal(reader.cells(batch.column(i)), own):
+                return False
+        depth, node, count = (numbers(batch.column(len(self.readers) + i)) for i in range(3))
+        if depth is None or node is None or count is None:
+            return False
+        same = np.array_equal(depth, self.wanted.depth[here]) and np.array_equal(node, self.wanted.node[here])
+        return bool(same and (count == np.rint(count)).all() and (np.abs(count) <= 2.0**63).all())
+
+
 class DrawnTree(Drawn):
     """Measured nodes as a table: each with its first cell, its depth, its number at that depth, and its noisy count.
 
     The special cells follow, at depth -1, numbered as they stand in the domain.
     """
 
-    def __init__(self, tree: "NoisyTree", counts: TreeCounts) -> None:
+    def __init__(self, tree: "PerturbedTree", counts: TreeCounts) -> None:
         self.counts = counts
         numbers = (*counts.levels, counts.special)
         starts = [tree.tree_cells[tree.tree.order[tree.tree.starts[depth]]] for depth in tree.depths]
@@ -56,7 +99,7 @@ class DrawnTree(Drawn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyTree(Mechanism):
+class PerturbedTree(Mechanism):
     """Counts of the nodes of the measured `depths` of a tree over ordered cells, with independent `noise`; n = None: secret.
 
     `shape`: how many ordered values each column has (one column, or two); `special`: how many cells beside them, "other" and
@@ -67,7 +110,7 @@ class NoisyTree(Mechanism):
     e^(-j^2/(2 scale^2)), with one of `scales` for each depth and `special_scale` for the special cells. The depths rise. The
     root (depth 0) may be measured only where n is secret: else it is n less the special cells.
 
-    >>> mechanism = NoisyTree(n=100, shape=(4,), depths=(1, 2), scales=(4.0, 4.0), noise="discrete-laplace")
+    >>> mechanism = PerturbedTree(n=100, shape=(4,), depths=(1, 2), scales=(4.0, 4.0), noise="discrete-laplace")
     >>> mechanism.rows, mechanism.profile.pure_epsilon
     (6, 1.0)
     """
@@ -81,6 +124,9 @@ class NoisyTree(Mechanism):
     special_scale: float | None = None
 
     adds_noise: ClassVar[bool] = True
+    measures: ClassVar[bool] = True
+    in_words: ClassVar[str] = "counts of ranges of values, wide ones and narrow ones, with random noise added to each"
+    rows_are: ClassVar[str] = "noisy counts of a tree"
 
     def __post_init__(self) -> None:
         if not self.special:
@@ -147,6 +193,51 @@ class NoisyTree(Mechanism):
     def beside(self) -> tuple[str, ...]:
         """Depth and number of each node, and its noisy count."""
         return ("depth", "node", "count")
+
+    def measurements(self, counts: TreeCounts) -> TreeMeasurements:
+        """What was published, as inference reads it."""
+        kind = KINDS[self.noise]
+        return TreeMeasurements(
+            self.tree,
+            self.depths,
+            counts.levels,
+            tuple((kind, scale) for scale in self.scales),
+            total=self.n,
+            special=tuple(int(each) for each in counts.special),
+            special_noise=None if self.special_scale is None else (kind, self.special_scale),
+        )
+
+    def read(self, published: NDArray[np.int64]) -> TreeCounts:
+        """The noisy counts of a published table, whose rows stand as `DrawnTree` puts them."""
+        ends = np.cumsum([self.tree.nodes(depth) for depth in self.depths])
+        *levels, special = np.split(np.asarray(published, np.int64), ends)
+        return TreeCounts(tuple(levels), special)
+
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """One or two columns with an order, as many values and special cells in each as the tree has."""
+        joint = stated_joint(domain)
+        return joint is not None and tree_shape(joint) == (self.shape, self.special)
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """The nodes in their order, with whole numbers."""
+        return TreeContent(domain, self)
+
+    def zcdp(self, guarantee: Guarantee) -> float | None:
+        """That of the noise."""
+        return self.profile.group(guarantee.contributions).zcdp
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The noise, and what the posterior makes of it."""
+        last = self.noise_deviations[-1] if self.scales else 0.0
+        return ErrorSources(
+            shrinkage="the posterior's pull, towards even splits or empty ones",
+            noise=f"noise: a standard deviation of {last:.3g} on the narrowest ranges",
+        )
+
+    def seconds(self, *, contributions: int) -> float:
+        """Every count is a call of OpenDP's sampler."""
+        return PER_CALL + PER_NOISE * self.rows
 
     @property
     def noise_deviations(self) -> tuple[float, ...]:
@@ -218,7 +309,7 @@ class NoisyTree(Mechanism):
         }
 
     @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "NoisyTree":
+    def from_parameters(cls, data: dict[str, Any]) -> "PerturbedTree":
         """Inverse of `parameters`."""
         return cls(
             n=None if data["n"] is None else int(data["n"]),

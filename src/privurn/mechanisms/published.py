@@ -48,6 +48,26 @@ class Cells(Content):
         return all(bool((each >= 0).all()) for each in self.cells(batch))
 
 
+class SyntheticContent(Cells):
+    """Records that were made from measurements; of several copies, each behind its number, one copy after the other."""
+
+    def __init__(self, domain: Mapping[str, Any], *, copies: int) -> None:
+        super().__init__(domain)
+        self.copies, self.last = copies, 1
+
+    def holds(self, batch: Any) -> bool:
+        """Every value is one of its column's domain, and copies are numbered in order."""
+        if self.copies > 1:
+            copy = numbers(batch.column(0))
+            if copy is None or not np.isin(copy, np.arange(1, self.copies + 1)).all():
+                return False
+            if np.any(np.diff(copy, prepend=self.last) < 0):
+                return False
+            self.last = int(copy[-1]) if len(copy) else self.last
+            batch = batch.remove_column(0)
+        return super().holds(batch)
+
+
 class Table(Cells):
     """All cells in order, once for each draw, with finite numbers beside each."""
 

@@ -20,6 +20,7 @@ MECHANISMS = {
     "dirichlet-process": "privurn.mechanisms.pitman_yor:PitmanYor",
     "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYor",
     "label-discovery": "privurn.mechanisms.label_discovery:DiscoveredUrn",
+    "noisy-tree": "privurn.mechanisms.noisy_tree:PerturbedTree",
     "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:PerturbedHistogram",
     "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:SmoothedHistogram",
     "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorSample",
@@ -60,6 +61,7 @@ GLOBAL_CHANNELS = {
 
 RECIPES = {
     "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:Urn",
+    "noisy-tree": "privurn.mechanisms.tree_layout:NoisyTree",
     "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:NoisyCounts",
     "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:Smoothed",
     "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorDraws",

@@ -7,10 +7,12 @@ layout that followed the data, or a secret number of records, would itself be a 
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import ClassVar
 
 from privurn.cell_tree import CellTree
-from privurn.errors import ModelError
-from privurn.mechanisms.noisy_tree import NoisyTree, check_cells
+from privurn.errors import FormatError, ModelError
+from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree, check_cells, tree_shape
+from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
@@ -21,6 +23,8 @@ SPACING: dict[TreeNoise, float] = {"discrete-laplace": 4.0, "discrete-gaussian":
 
 DEVIATIONS = 8.0
 """A depth is worth measuring down to where a node holds this many deviations of the noise, on average; but for the leaves."""
+
+MOST_COPIES = 1000
 
 LEAVES_SHARE = 0.3
 """Of the budget for leaves far below that, with Laplace noise."""
@@ -76,7 +80,7 @@ def calibrate_noisy_tree(
     special: tuple[int, ...] = (),
     guess: int | None = None,
     noise: TreeNoise | None = None,
-) -> NoisyTree:
+) -> PerturbedTree:
     """The noisy tree with the least noise for the guarantee, laid out by `tree_layout`.
 
     Under replace-one n is public and decides the layout. Under add-remove n is ignored, and `guess`, a public guess of it,
@@ -104,12 +108,12 @@ def calibrate_noisy_tree(
 
 def _calibrated(
     tree: CellTree, guarantee: Guarantee, *, special: tuple[int, ...], n: int | None, guess: int, noise: TreeNoise
-) -> tuple[float, NoisyTree]:
+) -> tuple[float, PerturbedTree]:
     """Variance of a cumulative count, and the mechanism."""
     (flat,), _ = smallest_tree_scales(noise=noise, precisions=(1.0,), guarantee=guarantee)
     deviation = noise_deviation(noise=KINDS[noise], scale=flat)
     layout = tree_layout(tree, noise=noise, flat_deviation=deviation, n=guess, root=n is None)
-    first = NoisyTree(n=n, shape=tree.shape, depths=layout.depths, scales=layout.precisions, noise=noise)
+    first = PerturbedTree(n=n, shape=tree.shape, depths=layout.depths, scales=layout.precisions, noise=noise)
     beside = replace(first, special=special, special_scale=1.0).cells - tree.cells if any(special) else 0
     scales, special_scale = smallest_tree_scales(
         noise=noise, precisions=layout.precisions, guarantee=guarantee, special_cells=beside
@@ -118,7 +122,7 @@ def _calibrated(
     return cumulative_variance(made, n=guess), made
 
 
-def cumulative_variance(mechanism: NoisyTree, *, n: int) -> float:
+def cumulative_variance(mechanism: PerturbedTree, *, n: int) -> float:
     """Mean squared error of the count up to a cell, on average over the cells and about: how two layouts are compared.
 
     Upwards, a node's own measurement (variance v) and the sum of its b nodes at the next measured depth (variance b w) are
@@ -134,3 +138,55 @@ def cumulative_variance(mechanism: NoisyTree, *, n: int) -> float:
         total += min(variance * (branching - 1.0 / branching) / 6.0, (n / above) ** 2 / 12.0)
         precision = 1.0 / (branching * variance)
     return total
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NoisyTree(Recipe):
+    """Noisy counts of a tree over the values of one or two columns with an order, and synthetic records made from them.
+
+    The noisy counts are what is paid for; any number of records, and of copies, follow from them without another look at the
+    data. One copy is for use at face value: its counts are the posterior means, rounded. Several are draws of the confidential
+    table, whose spread tells how far an estimate may be off (`privurn.combine`).
+    """
+
+    alias: ClassVar[str] = "noisy-tree"
+    offered: ClassVar[str | None] = "records from a noisy tree at the same guarantee"
+    keeps_n_secret: ClassVar[bool] = True
+
+    noise: TreeNoise | None = option("discrete-laplace or discrete-gaussian; left out: that with the smaller error.")
+    guess: int | None = option("A public guess of a secret number of records. Default: the number of records to release.")
+    copies: int = option("Synthetic tables drawn from the posterior; 1 (default): one table of its means.", default=1)
+
+    def check(self) -> None:
+        """Words and numbers that are known."""
+        super().check()
+        if self.noise is not None and self.noise not in KINDS:
+            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
+        for name in ("guess", "copies"):
+            given = getattr(self, name)
+            if given is not None and (int(given) != given or given < 1):
+                raise ModelError(f"{name} must be a positive whole number.", hint=f"For example {name}=20")
+        if self.copies > MOST_COPIES:
+            raise ModelError(f"at most {MOST_COPIES} copies are made.", hint=f"copies={MOST_COPIES}, or fewer")
+        if self.copies > 1 and self.records is not None:
+            raise ModelError(
+                "copies have as many records as the confidential table.", hint="Leave the number of records or the copies out"
+            )
+
+    def calibrate(self, public: Public) -> PerturbedTree:
+        """The layout and the least noise."""
+        if public.known_cells > MOST_CELLS:
+            raise ModelError(
+                f"a noisy tree adds noise to every cell, and at most {MOST_CELLS:,} are supported.", alternatives=()
+            )
+        shape = ((public.known_cells,), (0,)) if public.domain is None else tree_shape(public.domain)
+        if shape is None:
+            raise ModelError("a noisy tree needs one or two columns of numbers.", alternatives=())
+        return calibrate_noisy_tree(
+            n=public.n,
+            shape=shape[0],
+            special=shape[1],
+            guarantee=public.guarantee,
+            guess=self.guess or self.records,
+            noise=self.noise,
+        )

@@ -170,9 +170,19 @@ class Software(Strict):
 class DataFile(Strict):
     """The file that a certificate is about."""
 
+    file: Literal["data.csv", "data.parquet", "measurements.csv", "measurements.parquet"]
+    rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    sha256: Hash
+
+
+class Synthetic(Strict):
+    """Records that were made from the published measurements alone, with a public seed that says nothing of the noise."""
+
     file: Literal["data.csv", "data.parquet"]
     rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
     sha256: Hash
+    copies: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+    seed: Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Numbers(Strict):
@@ -219,6 +229,7 @@ class CertificateFields(Strict):
     private: bool
     software: Software
     output: DataFile | Numbers | None
+    synthetic: Synthetic | None
     ledger: Unpaid | Paid
     sha256: Hash
 

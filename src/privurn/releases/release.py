@@ -7,12 +7,13 @@ public itself; the ledger is debited and flushed before the first random draw; n
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from privurn.certificates.certify import certify, check_certifiable
+from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels
@@ -157,8 +158,25 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     mechanism, remarks, payment = job.chosen(domain=stated)
     job.progress("drawing")
     drawn = mechanism.draw(job.counts, entropy=job.entropy)
-    table = decode(drawn.cells, domain, entropy=job.entropy, extra=drawn.columns())
-    return job.finish(mechanism, table=table, domain=stated, payment=payment, remarks=remarks)
+    if not mechanism.measures:
+        table = decode(drawn.cells, domain, entropy=job.entropy, extra=drawn.columns())
+        return job.finish(mechanism, table=table, domain=stated, payment=payment, remarks=remarks)
+    table = decode(drawn.cells, domain.whole_bins(), extra=drawn.columns())
+    made = job.finish(mechanism, table=table, domain=stated, payment=payment, remarks=remarks)
+    job.progress("making records")
+    return replace(made, synthetic=_synthetic(job, mechanism, drawn, domain))
+
+
+def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> SyntheticTable:
+    """Records from what was drawn, without another look at the data."""
+    from privurn.releases.synthetic import public_seed, synthetic_table
+
+    recipe: Any = job.recipe
+    measured = mechanism.measurements(drawn.counts)
+    records = recipe.records or (measured.total if recipe.copies == 1 else None)
+    return synthetic_table(
+        mechanism, measured, domain=domain, records=records, copies=recipe.copies, seed=public_seed(job.entropy)
+    )
 
 
 def _check_spread(recipe: Recipe, domain: JointDomain) -> None:

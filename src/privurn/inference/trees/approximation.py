@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.inference.trees.gaussian import gaussian_fit
-from privurn.inference.trees.measurements import TreeMeasurements
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import log_mass
 
 if TYPE_CHECKING:

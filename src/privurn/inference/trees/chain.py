@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.draws import Draws
 from privurn.errors import ModelError
+from privurn.inference.counts.plans import Reduction
+from privurn.inference.draws import Draws
+from privurn.inference.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
 from privurn.inference.trees.approximation import TreePosterior, approximate_posterior
 from privurn.inference.trees.gaussian import subtree_estimates
-from privurn.inference.trees.measurements import TreeMeasurements
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.inference.trees.synthetic import balanced_counts
-from privurn.posteriors.plans import Reduction
-from privurn.samplers.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 if TYPE_CHECKING:
     from privurn._kernels.trees.counts import Tree

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.inference.trees.measurements import TreeMeasurements, noise_variance
 from privurn.inference.trees.splits import Splits
+from privurn.mechanisms.tree_measurements import TreeMeasurements, noise_variance
 
 Floats = NDArray[np.float64]
 Estimate = tuple[Floats, Floats]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
-from privurn.privacy.additive_noise import NoiseKind, check_scale
+from privurn.privacy.additive_noise import NoiseKind, check_scale, noise_deviation
 
 Noise = tuple[NoiseKind, float]
 """Kind and scale, as in `privacy.additive_noise`."""
@@ -61,9 +61,6 @@ class TreeMeasurements:
 
 
 def noise_variance(noise: Noise) -> float:
-    """Variance of the noise; the discrete Gaussian's is at most its scale squared, which is what it is for scales above 1."""
+    """Variance of the noise."""
     kind, scale = noise
-    if kind == "gaussian":
-        return scale * scale
-    ratio = float(np.exp(-1.0 / scale))
-    return 2.0 * ratio / (1.0 - ratio) ** 2
+    return noise_deviation(noise=kind, scale=scale) ** 2

@@ -1,0 +1,73 @@
+"""Synthetic records from published measurements, through their posterior: post-processing, with a public seed.
+
+One copy is for use at face value: its counts are posterior means, rounded so that every range of values is within one or so of
+what is expected. Several copies are draws of the confidential table from its posterior.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.certificates.folder import SyntheticTable
+from privurn.domain import JointDomain
+from privurn.errors import ModelError
+from privurn.inference.trees.approximation import approximate_posterior
+from privurn.inference.trees.chain import TreeCounts, draw_tables
+from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+from privurn.mechanisms.noisy_tree import PerturbedTree
+from privurn.mechanisms.recipe import check_records
+from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.privacy.entropy import SeededEntropy
+from privurn.tables import decode
+
+Whole = NDArray[np.int64]
+
+SEEDS = 2**53
+"""A seed is a number that JSON readers keep."""
+
+
+def synthetic_table(
+    mechanism: PerturbedTree, measured: TreeMeasurements, *, domain: JointDomain, records: int | None, copies: int, seed: int
+) -> SyntheticTable:
+    """Records as a table; `records` of a single copy: as many as were measured where left out."""
+    rng = np.random.default_rng(seed)
+    if copies == 1:
+        tables = [face_value_counts(mechanism, measured, records=records, rng=rng)]
+    else:
+        drawn = draw_tables(TreeCounts(measured=measured), copies, seed=seed)
+        check_records(int(drawn.sum()))
+        tables = [in_domain(mechanism, each[: measured.tree.cells], each[measured.tree.cells :]) for each in drawn]
+    cells = [records_in_random_order(each, rng=rng) for each in tables]
+    made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
+    if copies > 1:
+        number = np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])
+        made = made.add_column(0, "copy", [number])
+    return SyntheticTable(made, copies, seed)
+
+
+def face_value_counts(
+    mechanism: PerturbedTree, measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator
+) -> Whole:
+    """How many records each cell of the domain gets."""
+    found = approximate_posterior(measured)
+    weight = float(found.counts.sum() + found.special.sum())
+    size = round(weight) if records is None else records
+    if weight <= 0.0:
+        raise ModelError("the measurements tell of no record at all.")
+    counts, special = balanced_counts(
+        measured.tree, found.counts * (size / weight), rng=rng, special=found.special * (size / weight)
+    )
+    return in_domain(mechanism, counts, special)
+
+
+def in_domain(mechanism: PerturbedTree, counts: Whole, special: Whole) -> Whole:
+    """Counts of the tree's cells and of those beside it, by the domain's numbers."""
+    out = np.zeros(mechanism.cells, np.int64)
+    out[mechanism.tree_cells], out[mechanism.special_cells] = counts, special
+    return out
+
+
+def public_seed(entropy: Any) -> int:
+    """A seed for the certificate; not the noise's."""
+    return int(entropy.integers(SEEDS, size=1)[0])
