@@ -77,7 +77,8 @@ def show_folder(made: "Release", output: Path, *, json: bool, words: Callable[[]
     certificate = made.certificate
     paths = {
         "folder": str(output),
-        "data": str(output / certificate["output"]["file"]),
+        "data": str(output / (certificate["synthetic"] or certificate["output"])["file"]),
+        **({} if certificate["synthetic"] is None else {"measurements": str(output / certificate["output"]["file"])}),
         "certificate": str(output / "certificate.json"),
     }
     if json:
@@ -86,4 +87,6 @@ def show_folder(made: "Release", output: Path, *, json: bool, words: Callable[[]
     words()
     warn(certificate)
     print_text(f"Data:        {paths['data']}")
+    if "measurements" in paths:
+        print_text(f"Measured:    {paths['measurements']}   (what privurn infer reads)")
     print_text(f"Certificate: {paths['certificate']}   (check it: privurn verify {output})")

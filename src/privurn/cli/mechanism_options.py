@@ -107,12 +107,13 @@ class MechanismCommand(RecipeCommand):
 
     @classmethod
     def defaults(cls) -> Mapping[Any, str]:
-        """The two."""
+        """One for each kind of domain."""
         from privurn.mechanisms.registry import default_recipe
 
         return {
-            default_recipe(open_labels=False): " (default)",
-            default_recipe(open_labels=True): " (default with --open-labels)",
+            default_recipe("order"): " (default for one or two columns of numbers)",
+            default_recipe("cells"): " (default for other columns)",
+            default_recipe("labels"): " (default with --open-labels)",
         }
 
 
@@ -134,11 +135,19 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
     return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
 
 
-def asked_mechanism(context: typer.Context, name: str, *, open_labels: bool) -> "Recipe | None":
+def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
-    from privurn.mechanisms.registry import default_recipe
+    from privurn.domain import JointDomain, OpenLabels
+    from privurn.mechanisms.choice import usual
 
-    kind = default_recipe(open_labels=open_labels) if name == "auto" else MechanismCommand.named(name)
+    if name == "auto":
+        if isinstance(domain, Mapping):
+            domain = JointDomain(domain)
+        elif not isinstance(domain, (JointDomain, OpenLabels)):
+            domain = JointDomain({"": domain})
+        kind = usual(None if isinstance(domain, OpenLabels) else domain)
+    else:
+        kind = MechanismCommand.named(name)
     made: Recipe = MechanismCommand.asked(context, kind)
     return None if name == "auto" and made == kind() else made
 

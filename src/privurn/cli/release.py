@@ -79,7 +79,6 @@ def release(
     json: Json = False,
 ) -> None:
     """Release synthetic records of a column (or a few taken jointly) with a certificate."""
-    from privurn.domain import OpenLabels
     from privurn.releases.release import release as make_release
 
     making.check_output(output, file_format)
@@ -94,7 +93,7 @@ def release(
         nulls=nulls,
         within=within,
     )
-    asked = asked_mechanism(context, mechanism, open_labels=isinstance(declared, OpenLabels))
+    asked = asked_mechanism(context, mechanism, domain=declared)
     with stages(quiet=json) as progress:
         made = make_release(
             file,
@@ -114,14 +113,17 @@ def release(
 def _report(made: "Release") -> None:
     from privurn.cli.flags import translated
     from privurn.domain import domain_from_json
+    from privurn.mechanisms.registry import rebuild
 
     certificate = made.certificate
     target, achieved = certificate["target"], certificate["achieved"]
-    name, parameters = certificate["mechanism"]["name"], certificate["mechanism"]["parameters"]
-    table = {"posterior-sample": "cell probabilities"}.get(
-        name, "noisy counts" if parameters.get("publish") == "counts" else "records"
-    )
-    making.print_opening(certificate, f"Released {certificate['output']['rows']:,} {table} with the {name} mechanism.")
+    name = certificate["mechanism"]["name"]
+    mechanism = rebuild(name, certificate["mechanism"]["parameters"])
+    rows = certificate["output"]["rows"]
+    opening = f"Released {rows:,} {mechanism.rows_are} with the {name} mechanism"
+    if certificate["synthetic"] is not None:
+        opening += f", and {certificate['synthetic']['rows']:,} synthetic records made from them"
+    making.print_opening(certificate, f"{opening}.")
     print_text(f"{making.guarantee_words(certificate)};")
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from privurn.domain import JointDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe, check_records
-from privurn.mechanisms.registry import recipes
+from privurn.mechanisms.registry import default_recipe, recipes
 
 
 def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
@@ -23,6 +25,13 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
             found = (*recipe.nearby(mechanism, public), *wider(mechanism.profile, public.guarantee))
             raise CalibrationError(recipe.too_costly(mechanism), alternatives=found)
     return mechanism, recipe.remarks(mechanism, public)
+
+
+def usual(domain: JointDomain | None) -> type[Recipe]:
+    """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
+    if domain is None:
+        return default_recipe("labels")
+    return default_recipe("order" if tree_shape(domain) is not None else "cells")
 
 
 def check_recipe(recipe: object) -> None:

@@ -73,8 +73,8 @@ RECIPES = {
 }
 """What can be asked for, by the name that the command line uses, in the order in which it is offered."""
 
-DEFAULTS = {False: "dirichlet-multinomial", True: "label-discovery"}
-"""What is made where nothing is asked for; True: of labels that nobody listed."""
+DEFAULTS = {"labels": "label-discovery", "order": "noisy-tree", "cells": "dirichlet-multinomial"}
+"""What is made where nothing is asked for: of labels that nobody listed, of one or two columns of numbers, of all else."""
 
 CHANNEL_RECIPES = {
     "laplace": "privurn.mechanisms.local.laplace:Laplace",
@@ -122,9 +122,9 @@ def recipes() -> "dict[str, type[Recipe]]":
     return _classes(RECIPES)
 
 
-def default_recipe(*, open_labels: bool) -> "type[Recipe]":
-    """What is made where nothing is asked for."""
-    kind: type[Recipe] = _imported(RECIPES[DEFAULTS[open_labels]])
+def default_recipe(of: str) -> "type[Recipe]":
+    """What is made where nothing is asked for, of something that DEFAULTS lists."""
+    kind: type[Recipe] = _imported(RECIPES[DEFAULTS[of]])
     return kind
 
 

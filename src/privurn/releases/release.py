@@ -19,11 +19,10 @@ from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels
 from privurn.errors import DomainError
 from privurn.mechanisms.base_measures import FreshLabels
-from privurn.mechanisms.choice import check_recipe, choose, offering
+from privurn.mechanisms.choice import check_recipe, choose, offering, usual
 from privurn.mechanisms.label_discovery import OTHER, Discover, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.recipe import Public, Recipe
-from privurn.mechanisms.registry import default_recipe
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
@@ -52,10 +51,11 @@ def release(
     data
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
     mechanism
-        `Urn` on a public domain, and `Discover` on open labels, are made where it is left out. `OpenUrn` and `PitmanYorUrn`
-        draw from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture
-        with the uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo`
-        (records from a small parametric model). What a mechanism leaves open is the best that the guarantee allows.
+        Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior), `Urn` on
+        other public domains, `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain urns. On a
+        public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the uniform), `PosteriorDraws`
+        (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from a small parametric model).
+        What a mechanism leaves open is the best that the guarantee allows.
     domain
         Public knowledge: a mapping from columns to `Grid`, `Bins`, `Categories` (several are taken jointly) or one to
         `OpenLabels`; one of those alone where the table has one column and is no CSV file.
@@ -80,7 +80,7 @@ def release(
     >>> incomes = np.random.default_rng(0).gamma(4, 9000, size=20_000)
     >>> out = privurn.release(incomes, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1, delta=1e-6)
     >>> len(out.data), out.certificate["mechanism"]["name"]
-    (20000, 'dirichlet-multinomial')
+    (20000, 'noisy-tree')
     >>> counts = privurn.NoisyCounts(publish="counts")
     >>> len(privurn.release(incomes, counts, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1).data)
     51
@@ -94,7 +94,7 @@ def release(
         named = _named_domain(domain, source)
         if isinstance(named, str) and secret:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
-        recipe = default_recipe(open_labels=isinstance(named, str))() if mechanism is None else mechanism
+        recipe = usual(named if isinstance(named, JointDomain) else None)() if mechanism is None else mechanism
         if isinstance(named, JointDomain):
             _check_spread(recipe, named)
         progress("counting")
