@@ -67,18 +67,11 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
     >>> bool(found.counts.min() >= 0), float(round(found.counts.sum(), 6)), bool(39 < found.counts[2] < 43)
     (True, 45.0, True)
     """
-    splits = Splits(measured.tree, base)
-    work = _Work(measured, splits)
-    weights = np.full((work.last, len(CONCENTRATIONS)), 1.0 / len(CONCENTRATIONS))
-    work.go_up(weights)
-    weights = work.go_down(weights)
-    work.narrow()
-    work.go_up(weights)
-    work.go_down(weights)
-    return work.found(weights)
+    work = Propagation(measured, Splits(measured.tree, base))
+    return work.found(work.fitted())
 
 
-class _Work:
+class Propagation:
     """Windows, messages and laws from outside, depth by depth down to the deepest that is measured."""
 
     def __init__(self, measured: TreeMeasurements, splits: Splits) -> None:
@@ -89,6 +82,16 @@ class _Work:
         self.levels = [self._level(depth, self._allowed(depth), COARSE * self.detail) for depth in range(self.last + 1)]
         self.messages = [np.zeros(int(each.width.sum())) for each in self.levels]
         self.concentrations = np.array(CONCENTRATIONS)
+
+    def fitted(self) -> Floats:
+        """Both rounds: learn the weights of the concentrations, which are returned, then what they say."""
+        weights = np.full((self.last, len(CONCENTRATIONS)), 1.0 / len(CONCENTRATIONS))
+        self.go_up(weights)
+        weights = self.go_down(weights)
+        self.narrow()
+        self.go_up(weights)
+        self.go_down(weights)
+        return weights
 
     def _allowed(self, depth: int) -> Ends:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""

@@ -1,0 +1,178 @@
+"""Independent draws of all counts of a tree, top-down, given the messages from below on their lattices.
+
+Given its parent's count a split depends on nothing outside its subtree, so that counts are drawn from the root to the deepest
+nodes, many draws at once: those that share a node's count share the law of its split.
+
+symbol   meaning
+drawn    (node, draw): a count in steps of the depth's lattice
+p        (node, draw): the population's probability of the node
+y        a sum of two children, in steps of their lattice
+"""
+
+import math
+
+import numpy as np
+
+from privurn._kernels._compile import compiled
+from privurn._kernels.trees.components import BAND, component_at, update_band, update_inverse_whole, update_side
+from privurn._kernels.trees.lattice import update_with_band
+
+
+@compiled
+def between_lattices(x, spacing, masses, lo_below, spacing_below, uniform):
+    """A point of the lattice below, given the step x of a lattice, by its masses there: how `update_up` reads a message."""
+    size = masses.shape[0]
+    if spacing >= spacing_below:
+        ratio = spacing // spacing_below
+        at = x * ratio - lo_below
+        reach = ratio - 1 if x > 0 else 0
+        total = 0.0
+        for step in range(-reach, reach + 1):
+            if 0 <= at + step < size:
+                total += (ratio - abs(step)) * masses[at + step]
+        left = uniform * total
+        chosen = min(max(at, 0), size - 1)
+        for step in range(-reach, reach + 1):
+            if 0 <= at + step < size:
+                chosen = at + step
+                left -= (ratio - abs(step)) * masses[at + step]
+                if left <= 0.0:
+                    break
+        return chosen
+    ratio = spacing_below // spacing
+    at, part = x // ratio - lo_below, x % ratio / ratio
+    low = (1.0 - part) * masses[at] if 0 <= at < size else 0.0
+    high = part * masses[at + 1] if 0 <= at + 1 < size else 0.0
+    chosen = at if uniform * (low + high) <= low else at + 1
+    return min(max(chosen, 0), size - 1)
+
+
+@compiled
+def update_root(drawn, level, messages, outside, rng):
+    """Counts of the root."""
+    width = level.width[0]
+    law = np.empty(width)
+    top = -math.inf
+    for x in range(width):
+        law[x] = messages[x] + outside[x]
+        top = max(top, law[x])
+    total = 0.0
+    for x in range(width):
+        total += math.exp(law[x] - top)
+        law[x] = total
+    for d in range(drawn.shape[1]):
+        drawn[0, d] = level.lo[0] + min(np.searchsorted(law, rng.random() * total), width - 1)
+
+
+@compiled
+def update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights):
+    """P(what was measured below | the sum of the children), up to a constant, on the lattice of their sum."""
+    total[:] = 0.0
+    side_u, side_v = np.empty(m_u.shape[0]), np.empty(m_v.shape[0])
+    middle = lo_u + lo_v + 0.5 * total.shape[0]
+    for c in range(concentrations.shape[0]):
+        if weights[c] == 0.0:
+            continue
+        component = component_at(concentrations[c], level.share[u], h, level.upper[u], middle)
+        if component.form == BAND:
+            update_with_band(total, weights[c], component, m_u, lo_u, m_v, lo_v)
+            continue
+        scale = update_side(side_u, lo_u, component, True) + update_side(side_v, lo_v, component, False)
+        scale = weights[c] * math.exp(scale - update_inverse_whole(inverse, lo_u + lo_v, component))
+        conv[:] = 0.0
+        for i in range(m_u.shape[0]):
+            factor = side_u[i] * m_u[i]
+            if factor > 0.0:
+                for j in range(m_v.shape[0]):
+                    conv[i + j] += factor * side_v[j] * m_v[j]
+        for i in range(total.shape[0]):
+            total[i] += conv[i] * (scale * inverse[i])
+
+
+@compiled
+def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights):
+    """Cumulative law of (concentration, left child) given the sum y, flat; returns its total."""
+    size_u, size_v = m_u.shape[0], m_v.shape[0]
+    begin, end = max(0, y - size_v + 1), min(size_u, y + 1)
+    middle = lo_u + lo_v + 0.5 * (size_u + size_v - 1)
+    band = np.empty(size_u)
+    running = 0.0
+    for c in range(concentrations.shape[0]):
+        row = law[c * size_u : (c + 1) * size_u]
+        row[:] = 0.0
+        if weights[c] > 0.0:
+            component = component_at(concentrations[c], level.share[u], h, level.upper[u], middle)
+            if component.form == BAND:
+                first, last = update_band(band, lo_u + lo_v + y, lo_u + begin, lo_u + end, component)
+                for i in range(first, last):
+                    row[i - lo_u] = weights[c] * band[i - first] * m_u[i - lo_u] * m_v[y - i + lo_u]
+            else:
+                factor = factors[c, y]
+                for i in range(begin, end):
+                    row[i] = factor * sides_u[c, i] * m_u[i] * sides_v[c, y - i] * m_v[y - i]
+        for i in range(size_u):
+            running += row[i]
+            row[i] = running
+    return running
+
+
+@compiled
+def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u, concentrations, weights, rng):
+    """Both children of one node, in all draws."""
+    left = level.child[u]
+    right, h, draws = left + 1, below.spacing, drawn.shape[1]
+    lo_u, lo_v, size_u, size_v = below.lo[left], below.lo[right], below.width[left], below.width[right]
+    m_u = np.exp(messages_below[below.start[left] : below.start[left] + size_u])
+    m_v = np.exp(messages_below[below.start[right] : below.start[right] + size_v])
+    size, n_components = size_u + size_v - 1, concentrations.shape[0]
+    total, conv, inverse = np.empty(size), np.empty(size), np.empty(size)
+    update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
+    sides_u, sides_v = np.empty((n_components, size_u)), np.empty((n_components, size_v))
+    factors = np.empty((n_components, size))
+    for c in range(n_components):
+        if weights[c] > 0.0:
+            component = component_at(concentrations[c], level.share[u], h, level.upper[u], lo_u + lo_v + 0.5 * size)
+            if component.form != BAND:
+                scale = update_side(sides_u[c], lo_u, component, True) + update_side(sides_v[c], lo_v, component, False)
+                scale = weights[c] * math.exp(scale - update_inverse_whole(factors[c], lo_u + lo_v, component))
+                factors[c] *= scale
+    chosen = np.empty(draws, np.int64)
+    number = np.zeros(size + 1, np.int64)
+    for d in range(draws):
+        chosen[d] = between_lattices(drawn[u, d], level.spacing, total, lo_u + lo_v, h, rng.random())
+        number[chosen[d] + 1] += 1
+    number = np.cumsum(number)
+    order, place = np.empty(draws, np.int64), number[:-1].copy()
+    for d in range(draws):
+        order[place[chosen[d]]] = d
+        place[chosen[d]] += 1
+    law = np.empty(n_components * size_u)
+    r = level.share[u]
+    for y in range(size):
+        if number[y] == number[y + 1]:
+            continue
+        whole = update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
+        for k in range(number[y], number[y + 1]):
+            d = order[k]
+            at = min(np.searchsorted(law, rng.random() * whole, side="right"), law.shape[0] - 1)
+            i, a = at % size_u, concentrations[at // size_u]
+            i = min(max(i, y - size_v + 1), y)
+            drawn_below[left, d], drawn_below[right, d] = lo_u + i, lo_v + y - i
+            theta = r
+            if a < math.inf:
+                theta = rng.beta(a * r + (lo_u + i) * h, a * (1.0 - r) + (lo_v + y - i) * h)
+            p_below[left, d], p_below[right, d] = p[u, d] * theta, p[u, d] * (1.0 - theta)
+
+
+@compiled
+def update_draws(drawn_below, p_below, drawn, p, level, below, messages_below, concentrations, weights, rng):
+    """Counts and probabilities of all nodes below a depth, given those of its own."""
+    for u in range(level.lo.shape[0]):
+        if level.two[u]:
+            update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u, concentrations, weights, rng)
+            continue
+        child = level.child[u]
+        masses = np.exp(messages_below[below.start[child] : below.start[child] + below.width[child]])
+        for d in range(drawn.shape[1]):
+            at = between_lattices(drawn[u, d], level.spacing, masses, below.lo[child], below.spacing, rng.random())
+            drawn_below[child, d], p_below[child, d] = below.lo[child] + at, p[u, d]

@@ -1,0 +1,108 @@
+"""Independent draws of the confidential counts and of the population given a noisy tree: fast, and approximate.
+
+Counts are drawn from the root down by the messages of `approximation`. Approximate are the lattices (counts of wide ranges are
+multiples of a spacing that is small beside what is unknown of them), and that the concentrations' weights are the learnt ones,
+not drawn. The exact chain is in `chain`; docs/explanation/polya-trees.md says where the two were compared.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.inference.trees.approximation import REACH, Propagation
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.privacy.additive_noise import log_mass
+
+Floats = NDArray[np.float64]
+
+AT_ONCE = 20_000_000
+"""Numbers held at a time, about: cells times draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeDraws:
+    """Draws, one column each: counts of the cells by number and then of the special ones, and the population's masses alike.
+
+    Masses of the special cells stand beside those of the tree, which sum to the tree's share.
+    """
+
+    counts: Floats
+    masses: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentDraws:
+    """The fitted tree, ready to be drawn from."""
+
+    measured: TreeMeasurements
+    base: Floats | None = None
+
+    @cached_property
+    def _fitted(self) -> tuple[Propagation, Floats]:
+        work = Propagation(self.measured, Splits(self.measured.tree, self.base))
+        return work, work.fitted()
+
+    def batches(self, draws: int, *, rng: np.random.Generator) -> Iterator[TreeDraws]:
+        """As many draws, in batches that fit into memory."""
+        most = max(1, AT_ONCE // (4 * self.measured.tree.cells))
+        while draws > 0:
+            yield self.draw(min(draws, most), rng=rng)
+            draws -= most
+
+    def draw(self, draws: int, *, rng: np.random.Generator) -> TreeDraws:
+        """Counts and the population's masses."""
+        from privurn._kernels.trees.sampling import update_draws, update_root
+
+        work, weights = self._fitted
+        drawn, p = np.empty((1, draws), np.int64), np.ones((1, draws))
+        update_root(drawn, work.levels[0], work.messages[0], work.q[0], rng)
+        roots = drawn[0] * float(work.levels[0].spacing)
+        for depth in range(work.last):
+            level, below = work.levels[depth], work.levels[depth + 1]
+            drawn_below, p_below = np.empty((len(below.lo), draws), np.int64), np.empty((len(below.lo), draws))
+            update_draws(
+                drawn_below, p_below, drawn, p, level, below, work.messages[depth + 1], work.concentrations, weights[depth], rng
+            )
+            drawn, p = drawn_below, p_below
+        counts = self._cells(drawn * float(work.levels[-1].spacing))
+        total = self.measured.total
+        if total is not None and not self.measured.special:
+            counts *= total / np.maximum(counts.sum(axis=0), 1e-300)
+        if not self.measured.special:
+            return TreeDraws(counts, self._cells(p))
+        special = self._special(roots, rng=rng)
+        inside = rng.standard_gamma(counts.sum(axis=0) + 1.0)
+        beside = rng.standard_gamma(special + 1.0)
+        whole = inside + beside.sum(axis=0)
+        return TreeDraws(np.vstack([counts, special]), np.vstack([self._cells(p) * (inside / whole), beside / whole]))
+
+    def _cells(self, nodes: Floats) -> Floats:
+        """Numbers of the deepest measured nodes shared out to the cells, by number."""
+        work = self._fitted[0]
+        splits, depth = work.splits, work.last
+        sizes = np.diff(np.append(splits.tree.starts[depth], splits.tree.cells))
+        out = np.empty((splits.tree.cells, nodes.shape[1]))
+        share = splits.masses[-1] / np.repeat(splits.masses[depth], sizes)
+        out[splits.tree.order] = np.repeat(nodes, sizes, axis=0) * share[:, None]
+        return out
+
+    def _special(self, roots: Floats, *, rng: np.random.Generator) -> Floats:
+        """Counts of the special cells from their own measurements; moved by the same number each where the sum is public."""
+        assert self.measured.special_noise is not None  # what the measurements insist on
+        kind, scale = self.measured.special_noise
+        found = np.empty((len(self.measured.special), len(roots)))
+        for k, noisy in enumerate(self.measured.special):
+            step = max(1, int(scale / 16))
+            counts = np.arange(max(0, int(noisy - REACH * scale)), max(noisy, 0) + int(REACH * scale) + 2, step)
+            logs = log_mass(noisy - counts.astype(np.float64), noise=kind, scale=scale)
+            mass = np.cumsum(np.exp(logs - logs.max()))
+            found[k] = counts[np.minimum(np.searchsorted(mass, rng.random(len(roots)) * mass[-1]), len(counts) - 1)]
+        if self.measured.total is None:
+            return found
+        rest = np.maximum(self.measured.total - roots, 0.0)
+        whole = found.sum(axis=0)
+        return np.where(whole > 0.0, found * (rest / np.maximum(whole, 1e-300)), rest / len(found))
