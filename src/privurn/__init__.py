@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
     from privurn.inference.trees.combine import Combined as Combined
     from privurn.inference.trees.combine import combine as combine
+    from privurn.inference.trees.model import PolyaTree as PolyaTree
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
@@ -116,6 +117,7 @@ _HOME = {
     "LogisticPrior": "inference.sums.logistic_model",
     "RegressionPrior": "inference.sums.regression_model",
     "combine": "inference.trees.combine",
+    "PolyaTree": "inference.trees.model",
     "Combined": "inference.trees.combine",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",

@@ -25,12 +25,14 @@ from privurn.inference.sums.fit import MODELS, SumModel, sum_posterior
 from privurn.inference.sums.logistic_model import LogisticPrior
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.regression_model import RegressionPrior
+from privurn.inference.trees.model import PolyaTree
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 MIXTURES = (Mixture, MixtureModel, GlobalMixtureModel)
 
 FITTING: dict[str, tuple[type, ...]] = {
     "counts": (CountModel,),
+    "tree": (PolyaTree,),
     "mixture": MIXTURES,
     "sums": (SumModel, RegressionPrior, LogisticPrior, tuple, PythonModel, *set(MODELS.values())),
 }
@@ -54,9 +56,10 @@ def infer(
         The folder of a release, a file of noisy statistics, or what `release`, `privatise` or `release_statistics` returned; a
         list of several where they are counts of the same data over the same domain. Certificates and files are verified first.
     model
-        Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts, `Mixture` for
-        privatised records, and for noisy sums the model of the statistic with a prior that follows the public bounds. A
-        `SumModel`, a `RegressionPrior` or a `LogisticPrior` states another prior, a `MixtureModel` another channel.
+        Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts, `PolyaTree`
+        for noisy trees, `Mixture` for privatised records, and for noisy sums the model of the statistic with a prior that
+        follows the public bounds. A `SumModel`, a `RegressionPrior` or a `LogisticPrior` states another
+        prior, a `MixtureModel` another channel.
     ask
         What to report, and what must have mixed. Of counts and mixtures: "mean", "variance", "sd", "median", "q0.9",
         "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; of counts also "cells", "log_odds_ratio",
@@ -93,7 +96,7 @@ def infer(
     several = isinstance(releases, Sequence) and not isinstance(releases, (str, bytes))
     given = [published(each, mixture=isinstance(model, MIXTURES)) for each in (releases if several else [releases])]
     _check_together(given, model)
-    if given[0].kind != "counts" and of != "population":
+    if given[0].kind not in ("counts", "tree") and of != "population":
         raise ModelError("only counts of cells have a posterior of anything but the population.", hint="Leave of out")
     common: dict[str, Any] = {"model": model, "ask": ask, "run": run, "level": level}
     numbers = [each.numbers for each in given]

@@ -13,7 +13,8 @@ from privurn.mechanisms.local.local_release import PREFIX
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import Certificate, is_statistics, read_json
 
-Kind = Literal["counts", "mixture", "sums"]
+Kind = Literal["counts", "tree", "mixture", "sums"]
+WORDS = {"counts": "counts of cells", "tree": "noisy trees", "mixture": "privatised records", "sums": "noisy sums"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,15 +30,17 @@ class Published:
 
     @property
     def kind(self) -> Kind:
-        """Counts of cells, records (or all of them together) behind a channel, or noisy sums."""
+        """Counts of cells, a noisy tree over them, records (or all of them together) behind a channel, or noisy sums."""
         if isinstance(self.numbers, Observed):
-            return "counts"
+            return "counts" if self.numbers.measured is None else "tree"
         return "mixture" if isinstance(self.numbers, Privatised) else "sums"
 
     @property
     def words(self) -> str:
         """The kind, for people."""
-        return {"counts": "counts of cells", "mixture": "privatised records", "sums": "noisy sums"}[self.kind]
+        return {"counts": "counts of cells", "tree": "noisy trees", "mixture": "privatised records", "sums": "noisy sums"}[
+            self.kind
+        ]
 
 
 def published(source: Any, *, mixture: bool = False) -> Published:

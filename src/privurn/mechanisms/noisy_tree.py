@@ -267,6 +267,12 @@ class PerturbedTree(Mechanism):
         """Cells of the domain beside the tree."""
         return np.flatnonzero(~self._ordered)
 
+    def in_domain(self, cells: NDArray[Any], special: NDArray[Any]) -> NDArray[Any]:
+        """Numbers of the tree's cells and of those beside it, by the domain's numbers; along the first axis."""
+        out = np.empty((self.cells, *cells.shape[1:]), np.result_type(cells, special))
+        out[self.tree_cells], out[self.special_cells] = cells, special
+        return out
+
     def exact_counts(self, counts: CountTable) -> TreeCounts:
         """What is measured, without noise: confidential."""
         dense, ordered = counts.dense(self.cells), self._ordered

@@ -4,6 +4,7 @@ One copy is for use at face value: its counts are posterior means, rounded so th
 what is expected. Several copies are draws of the confidential table from its posterior.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from privurn.certificates.folder import SyntheticTable
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
 from privurn.inference.trees.approximation import approximate_posterior
-from privurn.inference.trees.chain import TreeCounts, draw_tables
+from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.recipe import check_records
@@ -35,9 +36,8 @@ def synthetic_table(
     if copies == 1:
         tables = [face_value_counts(mechanism, measured, records=records, rng=rng)]
     else:
-        drawn = draw_tables(TreeCounts(measured=measured), copies, seed=seed)
-        check_records(int(drawn.sum()))
-        tables = [in_domain(mechanism, each[: measured.tree.cells], each[measured.tree.cells :]) for each in drawn]
+        tables = list(drawn_tables(mechanism, measured, copies, rng=rng))
+        check_records(sum(int(each.sum()) for each in tables))
     cells = [records_in_random_order(each, rng=rng) for each in tables]
     made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
     if copies > 1:
@@ -58,14 +58,20 @@ def face_value_counts(
     counts, special = balanced_counts(
         measured.tree, found.counts * (size / weight), rng=rng, special=found.special * (size / weight)
     )
-    return in_domain(mechanism, counts, special)
+    return np.asarray(mechanism.in_domain(counts, special), np.int64)
 
 
-def in_domain(mechanism: PerturbedTree, counts: Whole, special: Whole) -> Whole:
-    """Counts of the tree's cells and of those beside it, by the domain's numbers."""
-    out = np.zeros(mechanism.cells, np.int64)
-    out[mechanism.tree_cells], out[mechanism.special_cells] = counts, special
-    return out
+def drawn_tables(
+    mechanism: PerturbedTree, measured: TreeMeasurements, copies: int, *, rng: np.random.Generator
+) -> Iterator[Whole]:
+    """Confidential tables drawn from their posterior: independent draws, which are approximate, made whole."""
+    cells = measured.tree.cells
+    for batch in IndependentDraws(measured).batches(copies, rng=rng):
+        for drawn in batch.counts.T:
+            n = round(float(drawn.sum())) if measured.total is None else measured.total
+            scaled = drawn * (n / drawn.sum()) if drawn.sum() > 0.0 else np.full(len(drawn), n / len(drawn))
+            counts, special = balanced_counts(measured.tree, scaled[:cells], rng=rng, special=scaled[cells:])
+            yield np.asarray(mechanism.in_domain(counts, special), np.int64)
 
 
 def public_seed(entropy: Any) -> int:

@@ -10,12 +10,13 @@ from privurn.inference.counts.released import Observed
 from privurn.inference.counts.results import CountPosterior, draw
 from privurn.inference.counts.sampling import Job, Of
 from privurn.inference.run import Run
+from privurn.inference.trees.model import PolyaTree
 
 
 def count_posterior(
     observed: tuple[Observed, ...],
     *,
-    model: CountModel | None = None,
+    model: CountModel | PolyaTree | None = None,
     ask: Any = None,
     of: Of = "population",
     run: Run | None = None,
@@ -28,15 +29,20 @@ def count_posterior(
     """
     if of not in ("population", "sample", "urn"):
         raise ModelError(f"of={of!r} is not known.", hint="population, sample or urn")
-    model, domain = model or CountModel(), observed[0].domain
-    job = Job(
-        observed=observed,
-        prior=model.prior_of(domain),
-        run=(run or Run()).settled(),
-        within=model.within,
-        size=model.size,
-        shared=domain is not None and model.flat,
-    )
+    domain, settled = observed[0].domain, (run or Run()).settled()
+    if observed[0].measured is not None:
+        tree = model if isinstance(model, PolyaTree) else PolyaTree()
+        job = Job(observed=observed, prior="mechanism", run=settled, within=tree.within, tree=tree)
+    else:
+        own = model if isinstance(model, CountModel) else CountModel()
+        job = Job(
+            observed=observed,
+            prior=own.prior_of(domain),
+            run=settled,
+            within=own.within,
+            size=own.size,
+            shared=domain is not None and own.flat,
+        )
     asked = functionals_of(observed[0], ask)
     column = observed[0].column
     open_labels.check_column(asked, column)

@@ -17,6 +17,7 @@ from privurn.certificates.verify import SEEDED, check_certificate, verify
 from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
 from privurn.inference.counts.count_terms import NoisySizeTerm, Term, term_for
+from privurn.inference.trees.approximation import approximate_posterior
 from privurn.mechanisms.label_discovery import DiscoveredUrn
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -24,6 +25,7 @@ from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.certificate import Certificate, is_statistics, read_json
 from privurn.tables import Source, open_table
 from privurn.tables.cells import cell_values
@@ -43,7 +45,7 @@ class Observed:
     samples the probabilities, one row for each draw. Where the domain is open (fresh labels), `domain` is None, `labels` are
     the distinct released labels of `column` and `counts` their records. `discovered` says that the labels of the domain were
     themselves found by the mechanism. A table of noisy counts publishes n beside them: `public_n` as it is, or `noisy_n` with
-    noise.
+    noise. A noisy tree is `measured`; `counts` are then its cells' posterior means.
     """
 
     mechanism: Mechanism | TableStatistic
@@ -54,6 +56,7 @@ class Observed:
     column: str | None = None
     public_n: int | None = None
     noisy_n: float | None = None
+    measured: TreeMeasurements | None = None
 
     def __post_init__(self) -> None:
         size = len(self.labels) if self.domain is None else self.domain.size
@@ -68,6 +71,8 @@ class Observed:
     @property
     def publishes_records(self) -> bool:
         """Whether `counts` are counts of released records."""
+        if self.measured is not None:
+            return False
         noisy = isinstance(self.mechanism, PerturbedHistogram) and self.mechanism.publish == "counts"
         return not noisy and not isinstance(self.mechanism, (PosteriorSample, TableStatistic))
 
@@ -208,6 +213,8 @@ def _read(table: Source, certificate: Certificate) -> Observed:
         raise CertificateError("the certificate's domain names no columns.")
     extra = [str(name) for name in certificate["columns"][len(domain.columns) :]]
     table.check_columns([*domain.columns, *extra])
+    if mechanism.measures:
+        return _read_tree(table, mechanism, domain, extra[-1])
     places, numbers = _places(table, domain, extra)
     if not extra:
         counts = np.bincount(places, weights=numbers, minlength=domain.size)
@@ -218,6 +225,19 @@ def _read(table: Source, certificate: Certificate) -> Observed:
     if isinstance(mechanism, PosteriorSample):
         return Observed(mechanism=mechanism, domain=domain, counts=numbers.reshape(draws, domain.size))
     return Observed(mechanism=mechanism, domain=domain, counts=numbers)
+
+
+def _read_tree(table: Source, mechanism: Any, domain: JointDomain, column: str) -> Observed:
+    """Noisy counts of a tree's nodes, in the order in which they were published."""
+    numbers = table.connection.sql(f"SELECT TRY_CAST({table.reference(column)} AS BIGINT) AS beside FROM t").fetchnumpy()
+    noisy = np.ma.filled(np.ma.asarray(numbers["beside"], np.int64), 0)
+    if np.ma.is_masked(numbers["beside"]) or len(noisy) != mechanism.rows:
+        raise CertificateError("the published table does not hold a whole number for every node of the tree.")
+    measured = mechanism.measurements(mechanism.read(noisy))
+    found = approximate_posterior(measured)
+    return Observed(
+        mechanism=mechanism, domain=domain, counts=mechanism.in_domain(found.counts, found.special), measured=measured
+    )
 
 
 def _places(table: Source, domain: JointDomain, extra: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -22,6 +22,9 @@ from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
 from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, say_not_mixed, silent
 from privurn.inference.size import SizePrior
+from privurn.inference.trees.chain import TreeCounts, TreeSampler
+from privurn.inference.trees.independent import IndependentDraws
+from privurn.inference.trees.model import PolyaTree
 
 Of = Literal["population", "sample", "urn"]
 """What a functional is of: the law that the confidential records came from, those records themselves, or the urn's limit."""
@@ -39,6 +42,8 @@ AT_ONCE = 4_000_000
 
 CLOSED_FORM = "independent draws from the closed form"
 MARKOV_CHAIN = "Markov chain on the latent counts, exact moves"
+TREE_DRAWS = "independent draws from the root of the tree down, approximate"
+TREE_CHAIN = "Markov chain on the tree's counts, exact moves"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +59,7 @@ class Job:
     within: WithinBins = "uniform"
     size: SizePrior | None = None
     shared: bool = False
+    tree: PolyaTree | None = None
 
     def __post_init__(self) -> None:
         if self.size is not None and self.n is not None:
@@ -82,7 +88,9 @@ class Job:
 
     def attributes(self, of: str) -> dict[str, Any]:
         """How the draws were made, in plain words."""
-        if isinstance(self.prior, str):
+        if self.tree is not None:
+            prior = "Polya tree"
+        elif isinstance(self.prior, str):
             prior = "the mechanism's own"
         elif self.shared:
             prior = f"flat, worth 1 to {len(self.prior)} records in all"
@@ -93,13 +101,21 @@ class Job:
             "of": of,
             "mechanisms": ", ".join(each.mechanism.name for each in self.observed),
             "prior": prior,
-            "how": CLOSED_FORM if self.closed else MARKOV_CHAIN,
+            "how": (TREE_CHAIN if self.tree.exact else TREE_DRAWS)
+            if self.tree is not None
+            else CLOSED_FORM
+            if self.closed
+            else MARKOV_CHAIN,
             "within_bins": self.within,
         }
 
 
 def draw_views(job: Job, reduction: Reduction, *, of: Of) -> Views:
     """Draws of the functionals, for one or several meanings of "the distribution"; that asked for is among them."""
+    if job.tree is not None:
+        if of == "urn":
+            raise ModelError("a noisy tree has no urn.", hint="Ask for the population or the sample")
+        return _from_tree(job, reduction, of)
     if not job.closed:
         if of == "urn":
             raise ModelError(
@@ -116,6 +132,55 @@ def naive_draws(job: Job, reduction: Reduction) -> Draws:
     shapes = reduction.grouped(prior + job.face_value)
     drawn = _independent(job, reduction, _dirichlet(shapes, reduction), watched=False)
     return _as_draws(job, reduction, drawn[0], "naive", {"how": "the release taken for the data: not valid"})
+
+
+def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
+    """Independent draws, approximate; or the exact chain where that is asked for."""
+    observed, model = job.observed[0], job.tree
+    measured, mechanism = observed.measured, observed.mechanism
+    assert model is not None  # the caller has looked
+    assert measured is not None
+    base = model.base_of(measured.tree.cells)
+    place = mechanism.in_domain  # type: ignore[union-attr]
+    if model.exact:
+        engine = TreeCounts(measured=measured, base=base, largest_n=model.largest_n)
+        sampler = TreeSampler(engine=engine, reduction=reduction, place=place)
+        judged = [f"{of}:{name}" for name in reduction.names] + ["n"] * (job.n is None)
+        draws, problems = run_engine(
+            sampler,
+            job.run,
+            usual=LENGTHS,
+            judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
+        )
+        say_not_mixed(draws, problems, stacklevel=6)
+        found, markov, stats = {name: draws[name] for name in draws.names}, True, draws.sample_stats
+    else:
+        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base), place), False, {}
+    views = {}
+    for view in ("population", "sample"):
+        named = {name: found[f"{view}:{name}"] for name in reduction.names}
+        if job.n is None:
+            named["n"] = found["n"]
+        views[view] = Draws(variables=named, markov=markov, sample_stats=stats, attributes=job.attributes(view))
+    return views
+
+
+def _tree_draws(job: Job, reduction: Reduction, source: IndependentDraws, place: Callable[..., Any]) -> Arrays:
+    """Functionals of independent draws, in as many chains as asked for, which are only pieces here."""
+    schedule = job.schedule
+    rng, cells = np.random.default_rng(schedule.seed), source.measured.tree.cells
+    total = schedule.chains * schedule.draws
+    found = {f"{of}:{name}": np.empty(total) for of in ("population", "sample") for name in reduction.names}
+    found["n"], done = np.empty(total), 0
+    for batch in source.batches(total, rng=rng):
+        for of, numbers in (("population", batch.masses), ("sample", batch.counts)):
+            for d, masses in enumerate(place(numbers[:cells], numbers[cells:]).T):
+                for name, value in reduction.evaluate(masses).items():
+                    found[f"{of}:{name}"][done + d] = value
+        found["n"][done : done + batch.counts.shape[1]] = np.rint(batch.counts.sum(axis=0))
+        done += batch.counts.shape[1]
+        job.run.progress(done, total, {})
+    return {name: values.reshape(schedule.chains, schedule.draws) for name, values in found.items()}
 
 
 def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:

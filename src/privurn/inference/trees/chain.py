@@ -9,6 +9,7 @@ all ways to divide it between the tree and the special cells are equally likely 
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.counts.plans import Reduction
 from privurn.inference.draws import Draws
 from privurn.inference.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
 from privurn.inference.trees.approximation import TreePosterior, approximate_posterior
@@ -29,6 +29,7 @@ from privurn.mechanisms.tree_measurements import TreeMeasurements
 if TYPE_CHECKING:
     from privurn._kernels.trees.counts import Tree
     from privurn._kernels.trees.sweeps import Plan
+    from privurn.inference.counts.plans import Reduction
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -187,8 +188,10 @@ class TreeSampler:
     """The chain with functionals of each state: of the population, and of the confidential records; or whole tables."""
 
     engine: TreeCounts
-    reduction: Reduction | None = None
+    reduction: "Reduction | None" = None
     tables: bool = False
+    place: Callable[..., Any] = np.append
+    """Where the functionals look for cells of the tree and for special ones."""
 
     @property
     def name(self) -> str:
@@ -241,14 +244,15 @@ class TreeSampler:
                 found["counts"][d] = table
             if self.reduction is not None:
                 for of, masses in (("population", self.engine.population(state, rng)), ("sample", table)):
-                    for name, value in self.reduction.evaluate(masses).items():
+                    cells = self.engine.measured.tree.cells
+                    for name, value in self.reduction.evaluate(self.place(masses[:cells], masses[cells:])).items():
                         found[f"{of}:{name}"][d] = value
         return found, {key: np.array(values) for key, values in rates.items()}
 
 
 def draw_functionals(
     engine: TreeCounts,
-    reduction: Reduction,
+    reduction: "Reduction",
     *,
     schedule: Schedule,
     longest: int | None = None,

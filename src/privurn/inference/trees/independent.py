@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.inference.trees.approximation import REACH, Propagation
-from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.inference.trees.splits import Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import log_mass
 
@@ -68,7 +68,7 @@ class IndependentDraws:
                 drawn_below, p_below, drawn, p, level, below, work.messages[depth + 1], work.concentrations, weights[depth], rng
             )
             drawn, p = drawn_below, p_below
-        counts = self._cells(drawn * float(work.levels[-1].spacing))
+        counts = self._cells(np.asarray(drawn * float(work.levels[-1].spacing), np.float64))
         total = self.measured.total
         if total is not None and not self.measured.special:
             counts *= total / np.maximum(counts.sum(axis=0), 1e-300)
