@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli import infer_counts, infer_mixtures, infer_sums
+from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_trees
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT
@@ -39,8 +39,8 @@ privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstra
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
-KINDS = {"counts": infer_counts, "mixture": infer_mixtures, "sums": infer_sums}
-COUNTS, MIXTURES, SUMS = "Counts of cells", "Privatised records", "Noisy sums"
+KINDS = {"counts": infer_counts, "tree": infer_trees, "mixture": infer_mixtures, "sums": infer_sums}
+COUNTS, TREES, MIXTURES, SUMS = "Counts of cells", "Noisy trees", "Privatised records", "Noisy sums"
 
 
 def infer(
@@ -52,7 +52,7 @@ def infer(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="counts, mixture, or that of the statistics. Left out: what fits.", show_default=False
+            metavar="NAME", help="counts, tree, mixture, or that of the statistics. Left out: what fits.", show_default=False
         ),
     ] = None,
     ask: Annotated[
@@ -122,6 +122,14 @@ def infer(
     within: Annotated[
         str, typer.Option(help="Where in its bin a record lies: uniform or midpoint.", rich_help_panel=COUNTS)
     ] = "uniform",
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="By a Markov chain, slow; left out: by independent draws, fast and approximate.",
+            rich_help_panel=TREES,
+        ),
+    ] = False,
     kernel: Annotated[
         str,
         typer.Option(

@@ -32,10 +32,15 @@ PICTURES = ("density", "cdf", "intervals", "n", "traces")
 
 def model_of(given: Any, asked: Asked) -> Any:
     """The model, and everything else checked that the chains need not be run for."""
+    check_pictures(given, asked)
+    return count_model(asked.typed["prior"], asked.typed["prior_n"], asked.typed["within"])
+
+
+def check_pictures(given: Any, asked: Asked) -> None:
+    """Pictures and the file of records."""
     if "n" in asked.pictures(PICTURES) and given.n is not None:
         raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")
     asked.synthetic()
-    return count_model(asked.typed["prior"], asked.typed["prior_n"], asked.typed["within"])
 
 
 def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.certificates.folder import SyntheticTable
+from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
 from privurn.inference.trees.approximation import approximate_posterior
@@ -72,6 +73,12 @@ def drawn_tables(
             scaled = drawn * (n / drawn.sum()) if drawn.sum() > 0.0 else np.full(len(drawn), n / len(drawn))
             counts, special = balanced_counts(measured.tree, scaled[:cells], rng=rng, special=scaled[cells:])
             yield np.asarray(mechanism.in_domain(counts, special), np.int64)
+
+
+def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator) -> Whole:
+    """For comparisons, never for a release: how many of as many records as confidential ones each cell gets."""
+    measured = mechanism.measurements(mechanism.simulate(counts, rng=rng))
+    return face_value_counts(mechanism, measured, records=counts.n, rng=rng)
 
 
 def public_seed(entropy: Any) -> int:

@@ -32,6 +32,8 @@ class Candidate:
     @property
     def records(self) -> int | None:
         """How many it releases; None where it releases a number for each cell."""
+        if self.mechanism.measures:
+            return self.mechanism.n
         return None if self.mechanism.beside else self.mechanism.records
 
     @property
@@ -49,7 +51,7 @@ class Candidate:
     @property
     def size(self) -> str:
         """Why its number of records costs accuracy."""
-        return self.sources.size or f"the number of records, {self.mechanism.records:,}"
+        return self.sources.size or f"the number of records, {self.records or self.mechanism.records:,}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.releases.synthetic import simulated_records
 
 
 def simulated_release(
@@ -23,6 +24,8 @@ def simulated_release(
     `law` is the mechanism's `shared_law` of the same counts, where it is at hand. By the mechanism's floating-point twin where
     it has one (that of OpenDP's noise is NumPy's), else by seeded exact draws.
     """
+    if mechanism.measures:  # what is looked at are the records made from the measurements
+        return simulated_records(mechanism, counts, rng=rng)
     weights = mechanism.simulated_weights(counts, rng=rng, law=law)
     if len(weights) != cells:
         raise ModelError("the mechanism does not belong to this domain.")

@@ -78,12 +78,12 @@ def labels_of(domain: ColumnDomain) -> list[str]:
 
 def read_release(folder: Path, certificate: Certificate) -> Cells | dict[str | None, float]:
     """The released table, from the folder alone: shares of cells, or of labels nobody had listed."""
-    stated = certificate["domain"]
-    with open_released(folder / certificate["output"]["file"]) as source:
+    stated, synthetic = certificate["domain"], certificate["synthetic"]
+    with open_released(folder / (synthetic or certificate["output"])["file"]) as source:
         if stated["kind"] == "open-labels":
             return _label_shares(source, stated["column"])
         domain = _joint(certificate)
-        extra = certificate["columns"][len(domain.columns) :]
+        extra = [] if synthetic else certificate["columns"][len(domain.columns) :]
         if not extra:
             counts = count_cells(source, domain, secret_size=True)
             return Cells(domain, counts.values, counts.counts, float(counts.n))
