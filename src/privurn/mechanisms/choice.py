@@ -78,7 +78,7 @@ def _check_secret_size(recipe: Recipe, public: Public) -> None:
         raise ModelError(
             "open labels need a public number of records.", hint="List the categories, or use replace-one neighbours"
         )
-    if recipe.keeps_n_secret and (recipe.records is not None or not recipe.publishes_records):
+    if recipe.keeps_n_secret and recipe.has_size:
         return
     found = []
     if recipe.keeps_n_secret:

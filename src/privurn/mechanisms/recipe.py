@@ -95,6 +95,11 @@ class Recipe(Asked, ABC):
         """Whether records are published; else a number for each cell."""
         return True
 
+    @property
+    def has_size(self) -> bool:
+        """Whether all is said that a release needs where the number of confidential records is secret."""
+        return self.records is not None or not self.publishes_records
+
     def check(self) -> None:
         """What can be refused before anything public is known."""
         if self.records is None:

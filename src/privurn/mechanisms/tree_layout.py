@@ -157,6 +157,11 @@ class NoisyTree(Recipe):
     guess: int | None = option("A public guess of a secret number of records. Default: the number of records to release.")
     copies: int = option("Synthetic tables drawn from the posterior; 1 (default): one table of its means.", default=1)
 
+    @property
+    def has_size(self) -> bool:
+        """A guess will do."""
+        return self.records is not None or self.guess is not None
+
     def check(self) -> None:
         """Words and numbers that are known."""
         super().check()

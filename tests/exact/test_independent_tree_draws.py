@@ -1,0 +1,94 @@
+"""Independent draws from a noisy tree against the enumerated law, given the weights that were learnt."""
+
+import numpy as np
+import pytest
+from polya_tree_laws import node_counts, noise_log, split_law, split_nodes, tables
+
+from privurn._kernels.trees import sampling
+from privurn.cell_tree import CellTree
+from privurn.inference.trees.independent import IndependentDraws
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.mechanisms.tree_measurements import TreeMeasurements
+
+DRAWS = 40_000
+ERRORS = 5.0  # the seed settles false alarms
+
+
+def measured(kind, *, total=6):
+    tree = CellTree((3,))
+    noisy = (np.array([4, 1]), np.array([2, 3, -1]))
+    return TreeMeasurements(tree, (1, 2), noisy, ((kind, 1.5), (kind, 1.2)), total=total)
+
+
+def enumerated(seen, weights):
+    """Every table with its probability, and the posterior mean of each cell's share of the population."""
+    splits = Splits(seen.tree)
+    sizes = [seen.total] if seen.total is not None else range(27)
+    listed, logs, shares = [], [], []
+    for n in sizes:
+        for table in tables(3, n):
+            sums = node_counts(seen.tree, table)
+            log, mean = noise_log(seen, table), np.ones(3)
+            reached = {(0, 0): 1.0}
+            for depth, u in split_nodes(splits):
+                first, count = splits.children[depth][u], sums[depth][u]
+                left, r = sums[depth + 1][first], splits.shares[depth][u]
+                each = np.array(
+                    [w * np.exp(split_law(left, count, a, r)) for a, w in zip(CONCENTRATIONS, weights[depth], strict=True)]
+                )
+                log += np.log(each.sum())
+                thetas = [r if np.isinf(a) else (a * r + left) / (a + count) for a in CONCENTRATIONS]
+                theta = float(each @ thetas / each.sum())
+                reached[depth + 1, first] = reached[depth, u] * theta
+                reached[depth + 1, first + 1] = reached[depth, u] * (1.0 - theta)
+            for depth in range(splits.depth):
+                for u in np.flatnonzero(~splits.two[depth]):
+                    reached[depth + 1, splits.children[depth][u]] = reached[depth, u]
+            mean[seen.tree.order] = [reached[splits.depth, u] for u in range(3)]
+            listed.append(table)
+            logs.append(log)
+            shares.append(mean)
+    mass = np.exp(np.array(logs) - max(logs))
+    mass /= mass.sum()
+    return np.array(listed), mass, mass @ np.array(shares)
+
+
+def gap(seen, drawn, weights):
+    """Largest deviation of table frequencies and of mean shares, in standard errors."""
+    listed, mass, shares = enumerated(seen, weights)
+    found = np.rint(drawn.counts).astype(np.int64).T
+    apart = []
+    for table, p in zip(listed, mass, strict=True):
+        if p * DRAWS > 30:
+            share = float((found == table).all(axis=1).mean())
+            apart.append(abs(share - p) / np.sqrt(p * (1 - p) / DRAWS))
+    errors = drawn.masses.std(axis=1) / np.sqrt(DRAWS)
+    return max(*apart, *(np.abs(drawn.masses.mean(axis=1) - shares) / errors))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("total", [6, None])
+def test_tables_and_shares_have_the_enumerated_law(kind, total):
+    seen = measured(kind, total=total)
+    source = IndependentDraws(seen)
+    drawn = source.draw(DRAWS, rng=np.random.default_rng(1))
+    assert gap(seen, drawn, source._fitted[1]) < ERRORS
+    assert np.allclose(drawn.masses.sum(axis=0), 1.0)
+    if total is not None:
+        assert np.allclose(drawn.counts.sum(axis=0), total)
+
+
+def test_children_that_ignore_their_parent_are_caught(monkeypatch):
+    """Planted: the law of a split is taken at the wrong sum."""
+    right = sampling.between_lattices
+    monkeypatch.setattr(sampling, "between_lattices", lambda *given: max(right(*given) - 1, 0))
+    seen = measured("laplace")
+    source = IndependentDraws(seen)
+    weights = source._fitted[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(sampling, "update_split", sampling.update_split.py_func)
+        patch.setattr(sampling, "update_draws", sampling.update_draws.py_func)
+        drawn = source.draw(2_000, rng=np.random.default_rng(1))
+    listed, mass, _ = enumerated(seen, weights)
+    mean = (listed * mass[:, None]).sum(axis=0)
+    assert np.abs(drawn.counts.mean(axis=1) - mean).max() > 0.2
