@@ -17,6 +17,7 @@ from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import in_words, rounded_up
+from privurn.mechanisms.likelihood import Numbers, UrnTerm, whole_counts
 from privurn.mechanisms.long_slots import draw_cells
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
@@ -166,6 +167,12 @@ class DirichletMultinomial(Mechanism):
         """Floating-point twin for simulation, never for a release: how often each cell is drawn, O(cells)."""
         prior = float(self.alpha) if isinstance(self.alpha, Fraction) else np.array([float(each) for each in self.alpha])
         return rng.multinomial(self.records, rng.dirichlet(counts.dense(self.cells) + prior))
+
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """The counts are those of the urn, whose own prior has a closed form."""
+        each = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,) * self.cells
+        released = whole_counts(published.values, cells=self.cells, records=self.records)
+        return UrnTerm(alpha=np.array([float(alpha) for alpha in each]), released=released[None, :])
 
     @property
     def error_sources(self) -> ErrorSources:

@@ -20,6 +20,7 @@ from privurn.errors import Alternative, CalibrationError, ModelError, Placeholde
 from privurn.exact_numbers import Number, exact, float_up
 from privurn.mechanisms.alternatives import WEAK_DELTA
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import Numbers, UrnTerm
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, Mechanism
 from privurn.mechanisms.published import Content
 from privurn.mechanisms.recipe import EXAMPLE_DELTA, Public, Recipe, option
@@ -155,6 +156,10 @@ class DiscoveredUrn(Mechanism):
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Second step: `counts` are those of the kept labels (0, 1, ...) and "other"."""
         return self.urn.draw(counts, entropy=entropy)
+
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """The urn's, as if the labels that were named had been listed beforehand: what naming them tells is not used."""
+        return self.urn.likelihood(published)
 
     def fits(self, domain: Mapping[str, Any]) -> bool:
         """Open labels, those that were named each once."""

@@ -16,6 +16,7 @@ from privurn.counts import CountTable
 from privurn.errors import CalibrationError, FormatError, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
+from privurn.mechanisms.likelihood import NoisyCountsTerm, NoisyRecordsTerm, Numbers, whole_counts
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
 from privurn.mechanisms.recipe import Public, Recipe, option
@@ -179,6 +180,17 @@ class PerturbedHistogram(Mechanism):
         shares = clipped / clipped.sum() if clipped.any() else uniform
         weight = float(self.smoothing)
         return rng.multinomial(self.records, (1.0 - weight) * shares + weight * uniform)
+
+    def likelihood(self, published: Numbers) -> NoisyCountsTerm | NoisyRecordsTerm:
+        """The noise of each count is independent; behind records the noisy counts are latent too."""
+        if self.publish == "counts":
+            return NoisyCountsTerm.of(published.values, noise=self.noise, scale=self.scale, cells=self.cells)
+        return NoisyRecordsTerm(
+            noise=self.noise,
+            scale=self.scale,
+            smoothing=float(self.smoothing),
+            released=whole_counts(published.values, cells=self.cells, records=self.records),
+        )
 
     @property
     def rows_are(self) -> str:

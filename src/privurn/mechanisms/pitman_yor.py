@@ -18,6 +18,7 @@ from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
 from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshLabels, base_from_parameters
+from privurn.mechanisms.likelihood import Numbers, OpenUrnTerm, UrnTerm, whole_counts
 from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
@@ -179,6 +180,32 @@ class PitmanYor(Mechanism):
             weights = None if self.base.weights is None else np.array(self.base.weights) / sum(self.base.weights)
             np.add.at(out, rng.choice(self.base.cells, len(new), p=weights), new)
         return out
+
+    def likelihood(self, published: Numbers) -> UrnTerm | OpenUrnTerm:
+        """Open labels have the urn's own prior; on a public domain it is an urn of cells, where the discount is 0."""
+        base, given = self.base, published.values
+        all_of_them = None if self.old_values_only else self.records
+        if isinstance(base, FiniteBase):
+            if self.discount > 0:
+                raise self.without_likelihood("its base has atoms, and with a discount it is then no posterior-predictive law")
+            weights = np.ones(base.cells) if base.weights is None else np.array(base.weights, np.float64)
+            alpha = np.zeros(base.cells) if self.old_values_only else float(self.strength) * weights / weights.sum()
+            return UrnTerm(alpha=alpha, released=whole_counts(given, cells=base.cells, records=all_of_them)[None, :])
+        if self.old_values_only and self.discount > 0:
+            raise self.without_likelihood(
+                "only old values are published, whose number depends on all distinct values of the data if there is a discount"
+            )
+        released = whole_counts(given, cells=len(published.labels), records=all_of_them)
+        if released.sum() > self.records:
+            raise ModelError(f"more records are given than the {self.records:,} that the mechanism draws.")
+        return OpenUrnTerm(
+            n=self.n,
+            released=released,
+            strength=float(self.strength),
+            discount=float(self.discount),
+            of_data=~np.array([base.is_fresh(each) for each in published.labels], np.bool_),
+            all_published=not self.old_values_only,
+        )
 
     @property
     def in_words(self) -> str:

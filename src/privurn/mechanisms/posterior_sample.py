@@ -19,6 +19,7 @@ from privurn.exact_numbers import Number
 from privurn.mechanisms.alternatives import rounded_up
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial, exact_alpha
 from privurn.mechanisms.histogram_sampling import mostly_empty
+from privurn.mechanisms.likelihood import Numbers, UrnTerm
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
 from privurn.mechanisms.recipe import Public, Recipe, option
@@ -129,6 +130,15 @@ class PosteriorSample(Mechanism):
         """Floating-point twin for simulation, never for a release: the average of the draws' probabilities."""
         draws = [self.urn.simulate(counts, rng=rng) / self.records for _ in range(self.draws)]
         return np.asarray(np.mean(draws, axis=0))
+
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """Probabilities are shares of many records of an urn, whose own prior has a closed form for one draw."""
+        values = np.asarray(published.values)
+        if values.size != self.draws * self.cells:
+            raise ModelError("posterior samples need one probability for each draw and cell.")
+        rows = values.reshape(self.draws, self.cells) * float(self.records)
+        drawn = [self.urn.likelihood(Numbers(row)) for row in rows]
+        return UrnTerm(alpha=drawn[0].alpha, released=np.concatenate([each.released for each in drawn]))
 
     @property
     def error_sources(self) -> ErrorSources:

@@ -19,6 +19,7 @@ from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import in_words, number
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
+from privurn.mechanisms.likelihood import MixtureTerm, Numbers, whole_counts
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.recipe import Public, Recipe, option
 from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT, about, best_number
@@ -86,6 +87,11 @@ class SmoothedHistogram(Mechanism):
         """Floating-point twin for simulation, never for a release: how often each cell is drawn."""
         weight = float(self.weight)
         return rng.multinomial(self.records, (1.0 - weight) * counts.dense(self.cells) / counts.n + weight / self.cells)
+
+    def likelihood(self, published: Numbers) -> MixtureTerm:
+        """Records are independent given the counts."""
+        released = whole_counts(published.values, cells=self.cells, records=self.records)
+        return MixtureTerm(weight=self.weight, released=released)
 
     @property
     def error_sources(self) -> ErrorSources:
