@@ -43,7 +43,7 @@ def test_every_place_is_known():
     assert importing == {
         ("privacy/additive_noise.py", "opendp"),
         ("privacy/composition.py", "dp_accounting"),
-        ("privacy/loss_law.py", "dp_accounting"),
+        ("privacy/laws/loss_law.py", "dp_accounting"),
     }
     assert not mapping & {place for place, _ in importing}
 

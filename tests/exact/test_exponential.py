@@ -15,9 +15,11 @@ from mpmath import mp, mpf
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms import exponential_losses, exponential_sampling, exponential_simulation
+from privurn.mechanisms.choice import choose as choose_mechanism
 from privurn.mechanisms.exponential import (
     MOST_CANDIDATES,
     SLACK,
+    Exponential,
     ExponentialHistogram,
     affordable,
     calibrate_exponential,
@@ -25,6 +27,7 @@ from privurn.mechanisms.exponential import (
 )
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES
 from privurn.mechanisms.exponential_sampling import candidate, choose
+from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.profile import Guarantee
@@ -425,20 +428,27 @@ def test_parameters_round_trip_and_calibration_is_pure(name):
     assert shared.epsilon == 0.7 / 3
 
 
-def test_refuses_what_cannot_be_drawn_exactly():
+def refusal(*, n, cells, **asked):
+    public = Public(n=n, cells=cells, guarantee=Guarantee(epsilon=1.0, delta=0.0))
     with pytest.raises(CalibrationError) as caught:
+        choose_mechanism(Exponential(**asked), public)
+    return str(caught.value)
+
+
+def test_refuses_what_cannot_be_drawn_exactly():
+    with pytest.raises(CalibrationError, match="too many for an exact draw"):
         ExponentialHistogram(n=1000, cells=10, records=100, epsilon=1.0, loss="l2")
     most = most_records(loss="l2", cells=10)
-    assert f"at most {most:,} records" in str(caught.value)
-    assert "'l2-squared'" in str(caught.value)
+    refused = refusal(n=1000, cells=10, records=100, loss="l2")
+    assert f"at most {most:,} records" in refused
+    assert "'l2-squared'" in refused
     ExponentialHistogram(n=1000, cells=10, records=most, epsilon=1.0, loss="l2")
     assert not affordable(loss="l2", cells=10, records=most + 1)
     assert affordable(loss="hellinger", cells=2, records=MOST_CANDIDATES - 1)
     assert not affordable(loss="hellinger", cells=2, records=MOST_CANDIDATES)
-    with pytest.raises(CalibrationError, match="the loss 'l1' with these 10,000 records: --loss l1"):
-        ExponentialHistogram(n=10**6, cells=50, records=10_000, epsilon=1.0, loss="l2-squared")
-    with pytest.raises(CalibrationError, match="--mechanism auto"):
-        ExponentialHistogram(n=10**6, cells=10**7, records=1, epsilon=1.0, loss="w1")
+    refused = refusal(n=10**6, cells=50, records=10_000, loss="l2-squared")
+    assert "the loss 'l1' with these 10,000 records: mechanism=Exponential(records=10000)" in refused
+    assert "What can be had" in refusal(n=10**6, cells=10**7, records=1, loss="l1")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
 import privurn
 from mechanism_contract import MechanismContract, replaced_records
-from privurn.domain import Categories, Grid, JointDomain, OpenLabels
+from privurn.domain import Bounds, Categories, Grid, JointDomain, OpenLabels
 from privurn.inference.counts.released import observe
 from privurn.inference.mixtures.reading import read_privatised
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -31,7 +31,7 @@ from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.pseudo_posterior import PseudoPosterior
-from privurn.mechanisms.registry import REGISTRY
+from privurn.mechanisms.registry import REGISTRY, channel_recipes, recipes
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
@@ -81,9 +81,8 @@ class CountContract(MechanismContract):
             domain=self.domain,
             epsilon=self.epsilon,
             delta=self.delta,
-            mechanism=self.name,
+            mechanism=recipes()[self.name](**self.options),
             ledger=ledger,
-            **self.options,
         )
 
     def laws(self, mechanism):
@@ -235,12 +234,17 @@ class TestPseudoPosterior(CountContract):
 class ChannelContract(MechanismContract):
     """One record: the others have randomness of their own."""
 
-    delta, data, options = 0.0, NUMBERS, {"bounds": (0, 4)}
+    delta, data, domain, options = 0.0, NUMBERS, Bounds(0, 4), {}
     records = (0.0, 1.0, 2.0, 4.0, 9.0, math.nan)
 
     def release(self, *, ledger=None):
-        options = {"channel": self.name.removeprefix("local-"), "epsilon": self.epsilon, "delta": self.delta, **self.options}
-        return privurn.privatise(self.data, ledger=ledger, **options)
+        channel = channel_recipes()[self.alias](**self.options)
+        guarantee = {"epsilon": self.epsilon, "delta": self.delta}
+        return privurn.privatise(self.data, channel, domain=self.domain, ledger=ledger, **guarantee)
+
+    @property
+    def alias(self):
+        return self.name.removeprefix("local-")
 
     def tiny(self):
         return LocalRelease(n=1, channel=self.channel)
@@ -281,7 +285,7 @@ class TestLocalDiscreteGaussian(ChannelContract):
 
 
 class TestLocalHaarWavelet(ChannelContract):
-    name, options = "local-haar-wavelet", {"bounds": (0, 4), "levels": 1}
+    name, options = "local-haar-wavelet", {"levels": 1}
     closest = 0.85  # a bound below its pure epsilon
     channel = HaarWaveletChannel(bounds=(0.0, 4.0), levels=0, scale=2.5, resolution=1)
 
@@ -290,7 +294,7 @@ class TestLocalHaarWavelet(ChannelContract):
 
 
 class TestLocalRandomisedResponse(ChannelContract):
-    name, data, options = "local-randomised-response", LABELS, {"categories": ["a", "b", "c"]}
+    name, data, domain = "local-randomised-response", LABELS, Categories(["a", "b", "c"])
     channel = RandomisedResponseChannel(categories=3, odds=F(2))
     records = (0, 1, 2)
 
@@ -302,7 +306,7 @@ class TestLocalRandomisedResponse(ChannelContract):
 class TestLocalRandomisedResponses(TestLocalRandomisedResponse):
     name = "local-randomised-responses"
     data = np.array(list(zip(LABELS.tolist(), LABELS[::-1].tolist(), strict=True)), dtype=[("u", "U1"), ("v", "U1")])
-    options = MappingProxyType({"channel": "randomised-response", "categories": {key: ["a", "b", "c"] for key in "uv"}})
+    alias, domain = "randomised-response", MappingProxyType({key: Categories(["a", "b", "c"]) for key in "uv"})
     channel = RandomisedResponsesChannel(responses=(RandomisedResponseChannel(categories=2, odds=F(2)),) * 2)
     records = (0, 1, 2, 3)
 

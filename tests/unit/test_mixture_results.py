@@ -322,7 +322,7 @@ HEIGHTS = np.random.default_rng(1).normal(170, 10, size=40)
         {"channel": privurn.HaarWavelet(levels=2), "domain": privurn.Bounds(120, 220), "epsilon": 9},
         {"channel": privurn.DiscreteLaplace(), "domain": privurn.Bounds(120, 220), "epsilon": 2},
     ],
-    ids=lambda options: options["channel"],
+    ids=lambda options: options["channel"].alias,
 )
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_a_folder_is_read_as_it_was_released(tmp_path, options, file_format):
@@ -335,7 +335,7 @@ def test_a_folder_is_read_as_it_was_released(tmp_path, options, file_format):
         assert np.array_equal(found.released.reshape(40, -1), expected)
         assert found.n == 40
         assert found.private
-        assert found.channel.name == options["channel"]
+        assert found.channel.name == options["channel"].alias
         assert default_model(found.channel).observe(found.released).n == 40
 
 

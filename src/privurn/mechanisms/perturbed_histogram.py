@@ -78,7 +78,7 @@ class PerturbedHistogram(Mechanism):
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "perturbed-histogram": {},
         "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
-        "perturbed-histogram, counts": {"publish": "counts", "n_records": None},
+        "perturbed-histogram, counts": {"publish": "counts", "records": None},
     }
 
     def __post_init__(self) -> None:

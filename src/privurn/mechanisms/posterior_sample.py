@@ -74,7 +74,7 @@ class PosteriorSample(Mechanism):
 
     rows_are: ClassVar[str] = "cell probabilities"
     in_words: ClassVar[str] = "cell probabilities drawn from the posterior distribution of a Dirichlet prior"
-    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"posterior-sample": {"n_records": None}}  # its records are a resolution
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"posterior-sample": {"records": None}}  # its records are a resolution
 
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:

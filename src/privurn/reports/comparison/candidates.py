@@ -106,7 +106,9 @@ def candidates(
                 asked = {key: given[key] if value is ... else value for key, value in ways()[way].items()}
                 recipe: Recipe = recipes()[_family(way)](**asked)  # type: ignore[arg-type]  # the fields are its own
                 public = Public(n=n, cells=size, guarantee=guarantee, domain=domain if group == 1 else None)
-                mechanism, _ = choose(replace(recipe, records=n_records if recipe.publishes_records else None), public)
+                if recipe.publishes_records and "records" not in asked:
+                    recipe = replace(recipe, records=n_records)
+                mechanism, _ = choose(recipe, public)
         except (CalibrationError, ModelError, DomainError, FormatError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
@@ -153,7 +155,7 @@ def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: 
         if not any(name in (way, _family(way)) for way in offered):
             raise ModelError(
                 f"the mechanism {name!r} needs more than its name.",
-                hint="A model of the column, a reference for a weighted one, asymptotic=True for one without a certificate",
+                hint="For example model='beta'; a reference for a weighted one, asymptotic=True for one without a certificate",
             )
     named = [way for way in offered if way in names or _family(way) in names]
     if asymptotic and not any(way in ASYMPTOTIC for way in named):
