@@ -127,9 +127,9 @@ def test_prior_density_is_the_closed_form():
     [
         (mix.DirichletProcess(strength=2.0), 1.0 / 3.0),
         (mix.DirichletProcess(strength=500.0), 1.0 / 501.0),
-        (mix.PitmanYor(discount=0.7, strength=1.0), 0.3 / 2.0),
-        (mix.PitmanYor(discount=0.25, strength=1.0), 0.75 / 2.0),
-        (mix.PitmanYor(discount=0.25, strength=-0.1), 0.75 / 0.9),
+        (mix.PitmanYorProcess(discount=0.7, strength=1.0), 0.3 / 2.0),
+        (mix.PitmanYorProcess(discount=0.25, strength=1.0), 0.75 / 2.0),
+        (mix.PitmanYorProcess(discount=0.25, strength=-0.1), 0.75 / 0.9),
         (mix.FiniteDirichlet(components=4, strength=2.0), 1.5 / 3.0),
     ],
     ids=["Dirichlet process", "many atoms", "slow sticks", "Pitman-Yor", "Pitman-Yor of negative strength", "finite"],

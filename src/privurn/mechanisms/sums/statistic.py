@@ -204,6 +204,10 @@ class StatisticMechanism(Mechanism):
 
     # -- what is published
 
+    def hidden_by_noise(self, values: NDArray[np.float64], n: float) -> list[str]:
+        """Columns of n records of which the published sums may show no variation at all; none where nothing is known of it."""
+        return []
+
     @property
     def in_words(self) -> str:
         """For readers of a report."""
