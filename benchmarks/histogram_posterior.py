@@ -14,9 +14,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.inference.counts.count_terms import NoisyRecordsTerm, UrnTerm
 from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.draws import effective_draws
+from privurn.mechanisms.likelihood import NoisyRecordsTerm, UrnTerm
 
 BINS, RECORDS, SCALE = 25, 100, 2.0
 SWEEPS, WARM_UP, REPEATS = 4_000, 200, 5

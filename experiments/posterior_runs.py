@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,13 @@ from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.inference.counts.composition import Composition
 from privurn.inference.counts.functionals import parse_functionals
-from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts, term_for
+from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts
 from privurn.inference.counts.plans import Reduction, reduce
 from privurn.inference.counts.sampling import CountSampler
 from privurn.inference.size import SizePrior
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
@@ -114,11 +116,12 @@ def latent_draws(
     `shared`: the default prior, flat with a worth that is drawn as well; `prior` then only says how many cells there are.
     """
     begun = perf_counter()
+    term: Any = mechanism.likelihood(Numbers(released))
     engine = LatentCounts(
         cells=len(prior),
         n=mechanism.n,
         prior=prior,
-        terms=(term_for(mechanism, counts=released),),
+        terms=(term,),
         size_prior=SizePrior(upper=largest_n),
     )
     sampler = CountSampler(engine=engine, reduction=reduction, shared=shared)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from privurn.inference.trees.combine import Combined as Combined
     from privurn.inference.trees.combine import combine as combine
     from privurn.inference.trees.model import PolyaTree as PolyaTree
-    from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
     from privurn.mechanisms.label_discovery import Discover as Discover
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
     from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
     from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
-    from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
     from privurn.mechanisms.pitman_yor import PitmanYorUrn as PitmanYorUrn
     from privurn.mechanisms.posterior_sample import PosteriorDraws as PosteriorDraws
     from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
@@ -79,8 +77,6 @@ _HOME = {
     "JointDomain": "domain",
     "OpenLabels": "domain",
     "domain_from_file": "domain",
-    "DirichletMultinomial": "mechanisms.dirichlet_multinomial",
-    "PitmanYor": "mechanisms.pitman_yor",
     "Urn": "mechanisms.dirichlet_multinomial",
     "OpenUrn": "mechanisms.pitman_yor",
     "PitmanYorUrn": "mechanisms.pitman_yor",

@@ -4,7 +4,7 @@ from math import comb, lgamma, log
 
 import numpy as np
 
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 
 STEPS = {"laplace": 1024, "discrete-laplace": 1, "discrete-gaussian": 1}
 

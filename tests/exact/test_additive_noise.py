@@ -23,9 +23,8 @@ from privurn.mechanisms.local import (
     NoisyStatisticChannel,
     SmoothedHistogramChannel,
 )
-from privurn.mechanisms.local.from_certificate import channel_of
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.registry import STATISTICS, channels
+from privurn.mechanisms.registry import STATISTICS, channels, rebuild
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
@@ -82,7 +81,7 @@ class Told:
 def local(asked, **extra):
     def run():
         out = privatise(DATA, asked, domain=privurn.Bounds(0, 2), epsilon=1, order="kept", **extra)
-        channel, published = channel_of(out.certificate), np.asarray(out.data, float)
+        channel, published = rebuild(**out.certificate["mechanism"]).channel, np.asarray(out.data, float)
         exact = channel.lattice(DATA)
         if isinstance(channel, HaarWaveletChannel):
             steps = channel.resolution

@@ -46,7 +46,7 @@ Two of them lie within the possible counts: elsewhere Laplace noise gives ratios
 
 MIXINGS = {
     "process": ("DirichletProcess", {"strength": 0.8}),
-    "discount": ("PitmanYor", {"discount": 0.2, "strength": 0.3}),
+    "discount": ("PitmanYorProcess", {"discount": 0.2, "strength": 0.3}),
     "finite": ("FiniteDirichlet", {"components": 3, "strength": 1.2}),
 }
 CODES = HistogramStatistic(bounds=(-0.5, 2.5), bins=3)

@@ -25,7 +25,6 @@ import privurn
 from privurn import CountModel, Run, SizePrior
 from privurn.cli.infer import infer as infer_command
 from privurn.cli.main import app
-from privurn.inference.counts.count_terms import NoisyRecordsTerm, term_for
 from privurn.inference.counts.released import Observed
 from privurn.inference.counts.sampling import LENGTHS as COUNT_LENGTHS
 from privurn.inference.draws import effective_draws
@@ -47,6 +46,7 @@ from privurn.inference.sums.fit import LENGTHS as SUM_LENGTHS
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.likelihood import NoisyRecordsTerm, Numbers
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
@@ -123,7 +123,7 @@ def test_releases_under_the_default_prior(row):
     largest = LARGEST.get(row[0])
     model = CountModel(size=SizePrior(upper=largest)) if row[1] == "secret" else None
     found = privurn.infer(observed, model, ask=["P(x=0)", "P(x=1)"], run=Run(seed=1))
-    term = term_for(mechanism, counts=counts)
+    term = mechanism.likelihood(Numbers(counts))
     sizes = range(largest + 1) if row[1] == "secret" else [mechanism.n]
     hidden = isinstance(term, NoisyRecordsTerm)
     level = HiddenNoise(term, largest=max(sizes)) if hidden else lambda counts: term_log(term, counts)
@@ -140,7 +140,7 @@ def test_a_secret_n_of_eight_records_in_three_cells():
     """Noisy counts of 8 records: the mean of n as the enumeration has it."""
     mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=4.0, publish="counts")
     observed = Observed(mechanism=mechanism, domain=GRID, counts=np.array([5, 3, 0]))
-    term = term_for(mechanism, counts=observed.counts)
+    term = mechanism.likelihood(Numbers(observed.counts))
     mean = CountPosterior(lambda counts: term_log(term, counts), cells=3, sizes=range(61)).mean_size
     rows = privurn.infer(observed, CountModel(size=SizePrior(upper=60)), run=Run(draws=4000, seed=2)).summary()
     found = {each.name: each for each in rows}["n"]

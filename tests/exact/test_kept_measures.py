@@ -66,8 +66,8 @@ def test_masses_under_a_dirichlet_process_are_beta(bound):
 
 MIXINGS = {
     "Dirichlet process": (mixings.DirichletProcess(0.0, 0.0), 50.0, 0.0, lambda k: 50.0),
-    "Pitman-Yor": (mixings.PitmanYor(0.25), 1.0, -0.25, lambda k: 1.0 + 0.25 * k),
-    "slow sticks": (mixings.PitmanYor(0.8), 1.0, -0.8, lambda k: 1.0 + 0.8 * k),
+    "Pitman-Yor": (mixings.PitmanYorProcess(0.25), 1.0, -0.25, lambda k: 1.0 + 0.25 * k),
+    "slow sticks": (mixings.PitmanYorProcess(0.8), 1.0, -0.8, lambda k: 1.0 + 0.8 * k),
     "finite": (mixings.FiniteDirichlet(2000), 600.0, 0.3, lambda k: 0.3 * (2000 - k)),
 }
 

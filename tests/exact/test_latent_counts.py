@@ -14,9 +14,9 @@ from privurn._kernels.counts import integer_slice
 from privurn._kernels.counts.count_lines import Growth, NoisyCell, Transfer, line_log
 from privurn._kernels.counts.count_moves import update_resized
 from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw, poisson_log
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.size import SizePrior
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 
 ALPHA = 1e-6
 FLAT3, UNEVEN3 = np.ones(3), np.array([0.4, 1.0, 2.5])

@@ -7,11 +7,11 @@ import pytest
 
 from privurn.counts import CountTable
 from privurn.errors import ModelError
-from privurn.inference.counts.count_terms import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
-from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.size import SizePrior
 from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, Numbers, UrnTerm
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
@@ -32,32 +32,32 @@ def histogram(**changes):
 
 
 def test_urns():
-    term = term_for(urn(), counts=np.array([1, 3, 4]))
+    term = urn().likelihood(Numbers(np.array([1, 3, 4])))
     assert isinstance(term, UrnTerm)
     assert term.alpha.tolist() == [1.5] * 3
     assert term.released.tolist() == [[1, 3, 4]]
-    uneven = term_for(urn(alpha=(Fraction(1), Fraction(2), Fraction(3))), counts=np.array([1, 3, 4]))
+    uneven = urn(alpha=(Fraction(1), Fraction(2), Fraction(3))).likelihood(Numbers(np.array([1, 3, 4])))
     assert uneven.alpha.tolist() == [1, 2, 3]
 
 
 def test_a_dirichlet_process_with_a_finite_base_is_an_urn():
     base = FiniteBase(cells=3, weights=(1, 0, 3))
     process = PitmanYor(n=12, records=4, strength=Fraction(8), base=base)
-    assert term_for(process, counts=np.array([1, 2, 1])).alpha.tolist() == [2.0, 0.0, 6.0]
+    assert process.likelihood(Numbers(np.array([1, 2, 1]))).alpha.tolist() == [2.0, 0.0, 6.0]
     old = PitmanYor(n=12, records=4, strength=Fraction(8), base=base, old_values_only=True)
-    assert term_for(old, counts=np.array([1, 0, 1])).alpha.tolist() == [0.0, 0.0, 0.0]
+    assert old.likelihood(Numbers(np.array([1, 0, 1]))).alpha.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_posterior_samples_are_urns_with_many_records():
     mechanism = PosteriorSample(n=12, cells=3, alpha=Fraction(2), records=1000, draws=2)
     drawn = mechanism.draw(COUNTS, entropy=SeededEntropy(1))
-    term = term_for(mechanism, counts=drawn.weights)
+    term = mechanism.likelihood(Numbers(drawn.weights))
     assert term.released.sum(axis=1).tolist() == [1000, 1000]
     assert np.array_equal(term.released.ravel() / 1000, drawn.weights)
 
 
 def test_smoothed_histograms():
-    term = term_for(SmoothedHistogram(n=12, cells=3, records=8, weight=Fraction(1, 4)), counts=np.array([1, 3, 4]))
+    term = SmoothedHistogram(n=12, cells=3, records=8, weight=Fraction(1, 4)).likelihood(Numbers(np.array([1, 3, 4])))
     assert isinstance(term, MixtureTerm)
     assert term.weight == 0.25
 
@@ -66,13 +66,13 @@ def test_smoothed_histograms():
 def test_noisy_counts_come_back_to_their_lattice(noise):
     mechanism = histogram(noise=noise, publish="counts", records=3, smoothing=Fraction(0))
     published = mechanism.draw(COUNTS, entropy=SeededEntropy(1)).weights
-    term = term_for(mechanism, counts=published)
+    term = mechanism.likelihood(Numbers(published))
     assert isinstance(term, NoisyCountsTerm)
     assert np.array_equal(term.noisy / (1024 if noise == "laplace" else 1), published)
 
 
 def test_records_from_noisy_counts():
-    term = term_for(histogram(), counts=np.array([1, 3, 4]))
+    term = histogram().likelihood(Numbers(np.array([1, 3, 4])))
     assert isinstance(term, NoisyRecordsTerm)
     assert (term.noise, term.scale, term.smoothing) == ("laplace", 2.0, 0.25)
 
@@ -95,7 +95,7 @@ def test_records_from_noisy_counts():
 )
 def test_what_cannot_have_been_published_is_refused(mechanism, counts):
     with pytest.raises(ModelError):
-        term_for(mechanism, counts=np.array(counts))
+        mechanism.likelihood(Numbers(np.array(counts)))
 
 
 URN = UrnTerm(alpha=np.array([0.0, 0.0, 1.0]), released=np.array([[2, 1, 3]]))

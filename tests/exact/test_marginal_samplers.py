@@ -14,7 +14,7 @@ from scipy import integrate, stats
 
 from privurn._kernels.mixtures.channels import Gaussian
 from privurn._kernels.mixtures.incomplete_gamma import gamma_below, log_gamma_below
-from privurn._kernels.mixtures.mixings import DirichletProcess, FiniteDirichlet, PitmanYor
+from privurn._kernels.mixtures.mixings import DirichletProcess, FiniteDirichlet, PitmanYorProcess
 from privurn._kernels.mixtures.neal2 import run_neal2
 from privurn._kernels.mixtures.neal3 import run_neal3
 from privurn._kernels.mixtures.neal8 import run_neal8
@@ -27,7 +27,7 @@ CHANNEL = Gaussian(NOISE, -math.inf, math.inf)
 KERNEL = TotalGaussianKernel(0.2, 0.3, 3.0, 3.0, NOISE)
 MIXINGS = {
     "dirichlet-process": (DirichletProcess(0.0, 0.0), 1.3, lambda k: 1.3, 0.0),
-    "pitman-yor": (PitmanYor(0.3), 0.7, lambda k: 0.7 + 0.3 * k, -0.3),
+    "pitman-yor": (PitmanYorProcess(0.3), 0.7, lambda k: 0.7 + 0.3 * k, -0.3),
     "finite": (FiniteDirichlet(3), 2.0, lambda k: 2.0 * (3 - k) / 3, 2.0 / 3),
 }
 THIN = 25

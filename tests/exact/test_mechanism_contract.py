@@ -14,12 +14,12 @@ from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 import privurn
 from mechanism_contract import MechanismContract, replaced_records
 from privurn.domain import Bounds, Categories, Grid, JointDomain, OpenLabels
-from privurn.inference.counts.count_terms import term_for
 from privurn.inference.counts.released import observe
 from privurn.inference.mixtures.reading import read_privatised
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.local.gaussian import DiscreteGaussianChannel, GaussianChannel
 from privurn.mechanisms.local.haar_wavelet import HaarWaveletChannel
 from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChannel
@@ -91,7 +91,7 @@ class CountContract(MechanismContract):
 
     def likelihood(self, path):
         [observed] = observe(path)
-        return term_for(observed.mechanism, counts=observed.counts)
+        return observed.mechanism.likelihood(Numbers(observed.counts))
 
 
 class TestDirichletMultinomial(CountContract):

@@ -22,7 +22,10 @@ F = np.array([[0.8, 0.2], [0.35, 0.65]])
 Q = np.array([[0.6, 0.3, 0.1], [0.15, 0.25, 0.6]])
 Z = (0, 2, 1, 2)
 ALPHA = 1e-6
-MIXINGS = {"process": ("DirichletProcess", {"strength": 0.8}), "discount": ("PitmanYor", {"discount": 0.3, "strength": 0.3})}
+MIXINGS = {
+    "process": ("DirichletProcess", {"strength": 0.8}),
+    "discount": ("PitmanYorProcess", {"discount": 0.3, "strength": 0.3}),
+}
 MIXINGS["finite"] = ("FiniteDirichlet", {"components": 3, "strength": 1.2})
 
 

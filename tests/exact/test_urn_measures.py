@@ -11,10 +11,11 @@ from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
 
 from privurn.errors import ModelError
 from privurn.inference.counts.composition import Composition, composition, debiased
-from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
+from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.privacy.profile import Guarantee
@@ -332,7 +333,7 @@ def test_refusals():
         ({"labels": ["a", "b"], "counts": [2, 2]}, "add up"),
         ({"labels": ["a", "a"], "counts": [2, 1]}, "distinct"),
         ({"labels": ["a", "b"], "counts": [3, 0]}, "at least 1"),
-        ({"labels": ["a", "b"], "counts": [1.5, 1.5]}, "whole"),
+        ({"labels": ["a", "b"], "counts": [1.5, 1.5]}, "can publish"),
         ({"labels": ["a", "b"], "counts": [2, 1], "of_data": [True]}, "of_data"),
     ):
         with pytest.raises(ModelError, match=words):
@@ -353,17 +354,17 @@ def test_refusals():
         urn=urn,
         urn_guarantee=Guarantee(epsilon=10.0, delta=0.5),
     )
-    with pytest.raises(ModelError, match="chosen by their counts"):
-        measure_posterior(discovered, labels=["a"], counts=[3])
     with pytest.raises(ModelError, match="open domain"):
-        measure_posterior(urn, labels=["a"], counts=[3])
-    with pytest.raises(ModelError, match="finite domain"):
+        measure_posterior(discovered, labels=["a", "other"], counts=[2, 1])
+    with pytest.raises(ModelError, match="open domain"):
+        measure_posterior(urn, labels=["a", "b"], counts=[2, 1])
+    with pytest.raises(ModelError, match="one for each"):
         composition(fresh, counts=[3])
     with pytest.raises(ModelError, match="secret"):
         composition(DirichletMultinomial(n=None, cells=2, alpha=F(1), records=3), counts=[1, 2])
     with pytest.raises(ModelError, match="several"):
-        composition(PosteriorSample(n=10, cells=2, alpha=F(1), draws=2), counts=[0.5, 0.5])
-    for counts, words in (([1, 1], "add up"), ([1, 1, 1], "for each"), ([4, -1], "for each"), ([1.5, 1.5], "for each")):
+        composition(PosteriorSample(n=10, cells=2, alpha=F(1), draws=2), counts=[0.5, 0.5] * 2)
+    for counts, words in (([1, 1], "add up"), ([1, 1, 1], "for each"), ([4, -1], "negative"), ([1.5, 1.5], "can publish")):
         with pytest.raises(ModelError, match=words):
             composition(urn, counts=counts)
     with pytest.raises(ModelError, match="probability 0"):
@@ -371,8 +372,9 @@ def test_refusals():
 
 
 def test_labels_made_up_by_the_urn_show_it():
-    fresh = PitmanYor(n=10, records=3, strength=F(1))
-    assert shown_of_data(fresh, labels=["a", "new_1", "new_x", None, "new_12"]).tolist() == [True, False, True, True, False]
+    fresh = PitmanYor(n=10, records=5, strength=F(1))
+    labels = ("a", "new_1", "new_x", None, "new_12")
+    assert fresh.likelihood(Numbers(np.ones(5), labels)).of_data.tolist() == [True, False, True, True, False]
 
 
 def test_enumeration_weights_are_a_law():

@@ -11,9 +11,10 @@ import pytest
 from sampler_checks import same_law_p_value, sequential
 
 from privurn.counts import CountTable
-from privurn.inference.counts.latent_counts import LatentCounts, term_for
+from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.size import SizePrior
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 
@@ -77,7 +78,7 @@ def p_values(mechanisms, assumed, *, secret=None, sweeps=4):
         counts = confidential(rng, n)
         made = [release(each, counts, rng) for each in mechanisms]
         if move:
-            terms = tuple(term_for(each, counts=seen) for each, (seen, _) in zip(assumed, made, strict=True))
+            terms = tuple(each.likelihood(Numbers(seen)) for each, (seen, _) in zip(assumed, made, strict=True))
             state = {"counts": counts.astype(np.int64)} | {name: v for _, latent in made for name, v in latent.items()}
             model = LatentCounts(
                 cells=CELLS, n=mechanisms[0].n, prior=PRIOR, terms=terms, size_prior=SizePrior(upper=secret or 1)

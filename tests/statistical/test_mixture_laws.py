@@ -48,7 +48,7 @@ KERNELS = {
 MIXINGS = {
     "process": mix.DirichletProcess(strength=1.5),
     "gamma": mix.DirichletProcess(strength=mix.GammaPrior(shape=3.0, rate=2.0)),
-    "discount": mix.PitmanYor(discount=0.3, strength=0.5),
+    "discount": mix.PitmanYorProcess(discount=0.3, strength=0.5),
     "finite": mix.FiniteDirichlet(components=4, strength=2.0),
 }
 

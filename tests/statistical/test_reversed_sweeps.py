@@ -32,7 +32,7 @@ Q = np.array([[0.6, 0.3, 0.1], [0.15, 0.25, 0.6]])
 Z, COUNTS, SCALE = (0, 2), (1, -1), 1.3
 MIXINGS = {
     "process": ("DirichletProcess", {"strength": 0.8}),
-    "discount": ("PitmanYor", {"discount": 0.3, "strength": 0.3}),
+    "discount": ("PitmanYorProcess", {"discount": 0.3, "strength": 0.3}),
     "finite": ("FiniteDirichlet", {"components": 3, "strength": 1.2}),
 }
 KEEP = (np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty((0, 1)), np.empty((0, N), np.int64))

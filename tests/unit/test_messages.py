@@ -12,7 +12,7 @@ import privurn
 from privurn.certificates.statistics import read_statistics
 from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError, ModelError
-from privurn.inference.counts.composition import urn_prior
+from privurn.inference.counts.composition import composition
 from privurn.inference.counts.released import observe
 from privurn.inference.counts.urn_measures import measure_posterior
 from privurn.inference.mixtures.reading import read_privatised
@@ -38,13 +38,12 @@ def test_no_error_puts_an_article_before_an_unknown_word():
 
 def test_a_release_is_named_without_an_article():
     mechanism = ExponentialHistogram(n=10, cells=3, records=4, epsilon=1.0)
-    with pytest.raises(ModelError, match=r"^a release by 'exponential' is not an urn on a finite domain"):
-        urn_prior(mechanism)
-    with pytest.raises(ModelError, match=r"^a release by 'exponential' is not an urn on an open domain"):
-        measure_posterior(mechanism, labels=["a"], counts=[4])
+    for ask in (composition, lambda made, counts: measure_posterior(made, labels=["a"], counts=counts)):
+        with pytest.raises(ModelError, match=r"^there is no likelihood for a release by exponential: its normaliser"):
+            ask(mechanism, counts=[4])
     with pytest.raises(FormatError, match=r"^an object of type int is no release"):
         observe(3)
-    with pytest.raises(FormatError, match=r"^an object of type int is nothing privatised"):
+    with pytest.raises(FormatError, match=r"^an object of type int is no release"):
         read_privatised(3)
 
 

@@ -127,9 +127,9 @@ def test_prior_density_is_the_closed_form():
     [
         (mix.DirichletProcess(strength=2.0), 1.0 / 3.0),
         (mix.DirichletProcess(strength=500.0), 1.0 / 501.0),
-        (mix.PitmanYor(discount=0.7, strength=1.0), 0.3 / 2.0),
-        (mix.PitmanYor(discount=0.25, strength=1.0), 0.75 / 2.0),
-        (mix.PitmanYor(discount=0.25, strength=-0.1), 0.75 / 0.9),
+        (mix.PitmanYorProcess(discount=0.7, strength=1.0), 0.3 / 2.0),
+        (mix.PitmanYorProcess(discount=0.25, strength=1.0), 0.75 / 2.0),
+        (mix.PitmanYorProcess(discount=0.25, strength=-0.1), 0.75 / 0.9),
         (mix.FiniteDirichlet(components=4, strength=2.0), 1.5 / 3.0),
     ],
     ids=["Dirichlet process", "many atoms", "slow sticks", "Pitman-Yor", "Pitman-Yor of negative strength", "finite"],
@@ -381,13 +381,13 @@ def test_what_does_not_verify_is_not_read(tmp_path):
         read_privatised(tmp_path / "alone.csv")
     with pytest.raises(FormatError, match="there is no"):
         read_privatised(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match="nothing privatised"):
+    with pytest.raises(FormatError, match="is no release"):
         read_privatised(HEIGHTS)
     broken = replace(out, table=pa.table({out.table.column_names[0]: [math.nan] * 40}))
     with pytest.raises(FormatError, match="no finite number"):
         read_privatised(broken)
     urn = privurn.release(HEIGHTS, domain=privurn.Grid(120, 220, 10), epsilon=1, delta=1e-6)
-    with pytest.raises(CertificateError, match="no channel to infer from"):
+    with pytest.raises(ModelError, match="a mixture is no model of counts of cells by dirichlet-multinomial"):
         read_privatised(urn)
 
 

@@ -304,7 +304,7 @@ BAD = [
     (lambda: MODEL.observe(["a"]), DomainError, "numbers"),
     (lambda: mix.GaussianKernel(scale=0.0), ModelError, "positive"),
     (lambda: mix.DirichletProcess(strength=-1.0), ModelError, "strength"),
-    (lambda: mix.PitmanYor(discount=1.0), ModelError, "discount"),
+    (lambda: mix.PitmanYorProcess(discount=1.0), ModelError, "discount"),
     (lambda: mix.FiniteDirichlet(components=0), ModelError, "components"),
     (lambda: mix.MixtureModel(channel=LAPLACE, kernel=mix.CategoricalKernel(categories=(3,))), ModelError, "categories"),
     (lambda: mix.Keep(atoms=-1), ModelError, "atoms"),
@@ -351,7 +351,7 @@ def test_few_or_equal_or_far_records(z):
 
 
 def test_a_heavy_discount_is_refused_by_slices_in_words():
-    model = mix.MixtureModel(channel=LAPLACE, kernel=mix.GaussianKernel(), mixing=mix.PitmanYor(discount=0.5))
+    model = mix.MixtureModel(channel=LAPLACE, kernel=mix.GaussianKernel(), mixing=mix.PitmanYorProcess(discount=0.5))
     with pytest.raises(ModelError, match="too many atoms"):
         mix.SliceSampler(model=model, released=RELEASED)
 

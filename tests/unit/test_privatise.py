@@ -18,7 +18,8 @@ from scipy.stats import binomtest
 
 import privurn
 from privurn.certificates.verify import verify
-from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
+from privurn.errors import BudgetExceeded, DomainError, FormatError, ModelError, NotCertifiable, PrivurnError
+from privurn.inference.published import published
 from privurn.mechanisms.local import (
     GaussianChannel,
     HaarWaveletChannel,
@@ -27,7 +28,6 @@ from privurn.mechanisms.local import (
     RandomisedResponseChannel,
     SmoothedHistogramChannel,
 )
-from privurn.mechanisms.local.from_certificate import channel_of
 from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
@@ -81,7 +81,7 @@ def test_privatise_save_verify(extra, tmp_path):
     assert certificate["achieved"]["delta"] <= extra.get("delta", 0.0)
     assert certificate["assumptions"][0].startswith("Local model")
     assert len(made.data) == certificate["n"] == 300
-    channel = channel_of(Certificate.read(tmp_path / "out"))
+    channel = rebuild(**Certificate.read(tmp_path / "out")["mechanism"]).channel
     stated = certificate["mechanism"]
     assert rebuild(stated["name"], stated["parameters"]) == LocalRelease(n=300, channel=channel)
     inside = np.clip(DATA, *channel.bounds)
@@ -168,7 +168,7 @@ def test_randomised_response_with_other_and_missing_values(tmp_path):
     assert pd.isna(made.data.town[2])
     made.save(tmp_path / "out")
     assert verify(tmp_path / "out").valid
-    assert channel_of(made.certificate).categories == 4
+    assert rebuild(**made.certificate["mechanism"]).channel.categories == 4
     numbers = privatise(np.array([1, 2, 3] * 9), privurn.RandomisedResponse(), domain=privurn.Categories([1, 2, 3]), epsilon=1)
     assert numbers.certificate["mechanism"]["parameters"]["channel"]["categories"] == 4
     assert len(numbers.data) == 27
@@ -189,7 +189,7 @@ def test_a_channel_object_brings_its_own_guarantee(tmp_path):
     assert verify(tmp_path / "out").valid
     assert made.certificate["target"]["epsilon"] == channel.profile.epsilon(1e-6)
     assert made.certificate["rho"] == pytest.approx(0.5, rel=1e-9)
-    assert channel_of(made.certificate) == channel
+    assert rebuild(**made.certificate["mechanism"]).channel == channel
     pure = privatise(DATA, channel=LaplaceChannel(bounds=(0, 100), scale=50.0))
     assert pure.certificate["target"] == {"epsilon": 2.0, "delta": 0.0}
     with pytest.raises(NotCertifiable, match="no finite epsilon"):
@@ -290,12 +290,12 @@ def test_a_seeded_release_says_so(tmp_path):
 def test_channels_of_other_releases(tmp_path):
     bins = privurn.Bins([0, 25, 50, 75, 100])
     smooth = privurn.release(DATA, privurn.Smoothed(records=20), domain=bins, epsilon=3)
-    channel = channel_of(smooth.certificate)
+    channel = published(smooth, mixture=True).numbers.channel
     assert isinstance(channel, SmoothedHistogramChannel)
     assert channel.profile == rebuild("smoothed-histogram", smooth.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(channel.log_density(channel.bin_of(smooth.data), DATA))
     counts = privurn.release(DATA, privurn.NoisyCounts(publish="counts"), domain=bins, epsilon=3)
-    noisy = channel_of(counts.certificate)
+    noisy = published(counts, mixture=True).numbers.channel
     assert isinstance(noisy, NoisyStatisticChannel)
     assert noisy.profile == rebuild("perturbed-histogram", counts.certificate["mechanism"]["parameters"]).profile
     assert math.isfinite(noisy.log_density(counts.data[:, 1], DATA))
@@ -305,8 +305,8 @@ def test_channels_of_other_releases(tmp_path):
         (bins, {"mechanism": privurn.NoisyCounts()}),
         (bins, {"mechanism": privurn.Urn()}),
     ):
-        with pytest.raises(CertificateError):
-            channel_of(privurn.release(DATA, domain=domain, epsilon=3, **extra).certificate)
+        with pytest.raises(ModelError, match="a mixture is no model of counts of"):
+            published(privurn.release(DATA, domain=domain, epsilon=3, **extra), mixture=True)
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 import privurn
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.label_discovery import calibrate_discovery
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import SeededEntropy
 
 RNG = np.random.default_rng(3)
@@ -145,9 +146,7 @@ def test_a_person_with_several_records():
     three = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, contributions=3)
     assert three.certificate["privacy_unit"]["contributions"] == 3
     assert three.certificate["achieved"]["delta"] <= 1e-6
-    alpha = [
-        privurn.DirichletMultinomial.from_parameters(each.certificate["mechanism"]["parameters"]).alpha for each in (one, three)
-    ]
+    alpha = [rebuild(**each.certificate["mechanism"]).alpha for each in (one, three)]
     assert alpha[1] > 3 * alpha[0]
 
 

@@ -17,9 +17,9 @@ from privurn.inference.mixtures.kernels import CategoricalKernel
 from privurn.inference.mixtures.posterior import fit_mixture
 from privurn.inference.mixtures.reading import default_model, read_privatised
 from privurn.inference.mixtures.results import population, predict
-from privurn.mechanisms.local.from_certificate import channel_of
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
+from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
@@ -64,7 +64,7 @@ def test_the_certificate_states_the_whole(tmp_path):
     assert certificate["mechanism"]["name"] == "local-randomised-responses"
     assert 3 * (1 - 1e-6) < certificate["achieved"]["epsilon"] <= 3
     assert certificate["columns"] == ["town", "age"]
-    channel = channel_of(certificate)
+    channel = rebuild(**certificate["mechanism"]).channel
     assert channel.sizes == (4, 3)
     assert made.remarks[0].startswith("epsilon is that of the whole record, 0.75 for each of 2 columns")
     assert certificate["rho"] == pytest.approx(2 * channel.rho)
@@ -126,7 +126,7 @@ def test_a_channel_object_brings_its_own_split():
     channel = RandomisedResponsesChannel(responses=tuple(parts))
     made = privatise(pd.DataFrame(TABLE), channel, domain=LISTED)
     assert made.certificate["target"]["epsilon"] == pytest.approx(2.5)
-    assert channel_of(made.certificate) == channel
+    assert rebuild(**made.certificate["mechanism"]).channel == channel
     assert made.remarks[0].startswith("epsilon is that of the whole record; columns keep")
     with pytest.raises(NotCertifiable):
         privatise(pd.DataFrame(TABLE), channel, domain=LISTED, epsilon=2.0)

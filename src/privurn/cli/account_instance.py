@@ -120,7 +120,9 @@ def _open_domain(
     if isinstance(m, str):
         raise FormatError("this urn cannot release an unlimited number of records.", hint="Give --records as a whole number")
     given = {"records": m, "strength": strength, "discount": discount or 0.0}
-    return "pitman-yor" if discount else "dirichlet-process", given, read_counts(counts, empty=False)
+    from privurn.mechanisms.pitman_yor import OpenUrn, PitmanYorUrn
+
+    return (PitmanYorUrn if discount else OpenUrn).alias, given, read_counts(counts, empty=False)
 
 
 def _public_domain(
@@ -134,7 +136,9 @@ def _public_domain(
         raise DomainError("the file of counts has more rows than the domain has cells.", hint="--cells, or leave it out")
     if strength is not None and abs(strength - size * alpha) > 1e-9 * size * alpha:
         raise FormatError("on a public domain the strength is cells times alpha.", hint="Leave --strength out")
-    return "dirichlet-multinomial", {"records": records_number(records), "cells": size, "alpha": alpha}, table
+    from privurn.mechanisms.dirichlet_multinomial import Urn
+
+    return Urn.alias, {"records": records_number(records), "cells": size, "alpha": alpha}, table
 
 
 def _report(table: list[int], given: dict[str, Any], epsilon: float, *, comparisons: bool) -> "InstanceReport":

@@ -23,7 +23,7 @@ EXAMPLES = """Examples:
 
 privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 2 --records 20 --epsilon 1 --delta 1e-3
 
-privurn audit pitman-yor --n 20 --strength 1 --discount 0.5 --records 2 --delta 0.1 --samples 1e6 --json
+privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 1/2 --records 2 --delta 0.1 --samples 1e6 --json
 
 privurn audit --certificate out
 

@@ -13,14 +13,14 @@ import typer
 from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_trees
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
-from privurn.cli.infer_models import COMPONENTS, DISCOUNT
+from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
 from privurn.cli.release import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.inference.published import Published
 
-EXAMPLES = """Examples:
+EXAMPLES = f"""Examples:
 
 privurn infer out
 
@@ -32,7 +32,7 @@ privurn infer out --prior mechanism --draws 1e5 --chains 1
 
 privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
 
-privurn infer noisy --mixing pitman-yor --discount 0.25 --clusters --plot density.png --checkpoint run.npz
+privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot density.png --checkpoint run.npz
 
 privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
 
@@ -138,8 +138,8 @@ def infer(
         ),
     ] = "auto",
     mixing: Annotated[
-        str, typer.Option(help="dirichlet-process, pitman-yor or finite.", rich_help_panel=MIXTURES)
-    ] = "dirichlet-process",
+        str, typer.Option(help=f"{', '.join(MIXINGS[:-1])} or {MIXINGS[-1]}.", rich_help_panel=MIXTURES)
+    ] = MIXINGS[0],
     strength: Annotated[
         str, typer.Option(help="A number, or gamma:SHAPE:RATE for a prior (Dirichlet process).", rich_help_panel=MIXTURES)
     ] = "1",

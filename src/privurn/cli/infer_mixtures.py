@@ -47,7 +47,6 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     """The model, and everything else checked that the chains need not be run for."""
     from privurn.inference.mixtures.reading import Mixture, default_model
     from privurn.inference.mixtures.samplers import Keep
-    from privurn.mechanisms.local import GlobalChannel
 
     typed, pictures = asked.typed, asked.pictures(PICTURES)
     asked.synthetic()
@@ -61,17 +60,16 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     )
     made = default_model(given.channel, kernel=mixture.kernel, mixing=mixture.mixing, clamped=mixture.clamped)
     _check(given, made, asked, labels=labels, pictures=pictures)
-    if isinstance(given.channel, GlobalChannel) and mixture.sampler not in ("auto", "neal5", "slice"):
+    if given.channel.one_output and mixture.sampler not in ("auto", "neal5", "slice"):
         raise FormatError(f"the sampler {mixture.sampler!r} is for releases record by record.", hint="--sampler auto")
     return mixture
 
 
 def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictures: Any) -> None:
     from privurn.inference.mixtures.results import MOST_CELLS
-    from privurn.mechanisms.local import GaussianChannel, GlobalChannel, LaplaceChannel
 
     if labels:
-        if isinstance(given.channel, GlobalChannel):
+        if given.channel.one_output:
             raise FormatError("one output for all records does not say who is with whom.", hint="Leave --clusters out")
         if given.n > MOST_CLUSTERED:
             raise FormatError(
@@ -86,7 +84,7 @@ def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictu
             f"there are more than {MOST_CELLS:,} joint categories to compare with the prior.",
             hint="In Python: infer, and population() for each column",
         )
-    if asked.typed["deconvolution"] and not isinstance(given.channel, (LaplaceChannel, GaussianChannel)):
+    if asked.typed["deconvolution"] and not getattr(given.channel, "continuous_noise", None):
         raise FormatError("deconvolution needs the Laplace or the Gaussian channel.", hint="Leave --deconvolution out")
 
 

@@ -109,7 +109,7 @@ def prior_of_size(text: str | None) -> "SizePrior | None":
 
 def mixing_law(name: str, strength: str, discount: float | None, components: int | None) -> "Mixing":
     """The law of the mixing measure."""
-    from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+    from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYorProcess
 
     if name not in MIXINGS:
         raise FormatError(f"the mixing {name!r} is not known.", hint=", ".join(MIXINGS))
@@ -126,7 +126,7 @@ def mixing_law(name: str, strength: str, discount: float | None, components: int
             raise FormatError("only the Dirichlet process takes a prior on its strength.", hint="--strength 1")
         return DirichletProcess(strength=GammaPrior(shape=values[0], rate=values[1]))
     if name == "pitman-yor":
-        return PitmanYor(discount=DISCOUNT if discount is None else discount, strength=values[0])
+        return PitmanYorProcess(discount=DISCOUNT if discount is None else discount, strength=values[0])
     if name == "finite":
         return FiniteDirichlet(components=COMPONENTS if components is None else components, strength=values[0])
     return DirichletProcess(strength=values[0])

@@ -1,6 +1,6 @@
 """`privurn plan`: what can be released, before any data are touched."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,6 +46,7 @@ def plan(
     from privurn.releases.plan import options
 
     size: int | None
+    joint: Any = None
     if cells is not None and (grid or bins or categories or open_labels or domain):
         raise FormatError("the number of cells is given twice.", hint="--cells, or a domain, not both")
     if cells is not None:
@@ -67,7 +68,8 @@ def plan(
         raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
     n_records = whole_number(n)
-    found = options(n=n_records, cells=size, guarantee=guarantee, strength=strength, discount=discount)
+    public = joint if isinstance(joint, JointDomain) else None
+    found = options(n=n_records, cells=size, guarantee=guarantee, domain=public, strength=strength, discount=discount)
     remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
     if plot is not None:
         from privurn.drawing import save

@@ -25,6 +25,8 @@ from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
 from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from privurn.certificates.statistics import ReleasedStatistics
     from privurn.mechanisms.sums.calibrating import Budget
     from privurn.mechanisms.sums.statistic import StatisticMechanism
@@ -207,15 +209,13 @@ def _mechanism(
     missing: str,
     nulls: str,
 ) -> StatisticMechanism:
-    from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
-    from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
-    from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
-    from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
-    from privurn.mechanisms.sums.table_statistic import TableStatistic
+    from privurn.mechanisms import registry
 
+    kind: Any = {each.model: each for each in registry.statistics().values()}[model]
+    make: Callable[..., StatisticMechanism] = kind.calibrated
     policy: dict[str, Any] = {"budget": budget, "missing": missing}
     if model == "dirichlet":
-        return DirichletStatistic.calibrated(parts=parts, floor=floor or 0.0, **policy)
+        return make(parts=parts, floor=floor or 0.0, **policy)
     if model == "table":
         domain = parse_domain(
             columns=[],
@@ -229,21 +229,20 @@ def _mechanism(
         )
         if not isinstance(domain, dict):
             raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
-        return TableStatistic.calibrated(domain=domain, budget=budget)
+        return make(domain=domain, budget=budget)
     column = y or ""
     if model == "bernoulli":
-        return BernoulliStatistic.calibrated(column=column, **policy)
+        return make(column=column, **policy)
     if model == "poisson":
-        return PoissonStatistic.calibrated(column=column, upper=_largest_count(bounds, column), **policy)
+        return make(column=column, upper=_largest_count(bounds, column), **policy)
     named = parse_bounds(bounds)
     if model == "normal":
-        return NormalStatistic.calibrated(response=column, bounds=named, squares=squares, **policy)  # type: ignore[arg-type]
-    kind = LogisticStatistic if model == "logistic" else RegressionStatistic
-    return kind.calibrated(
+        return make(response=column, bounds=named, squares=squares, **policy)
+    return make(
         response=column,
         covariates=tuple(x),
         bounds=named,
-        squares=squares,  # type: ignore[arg-type]
+        squares=squares,
         **policy,
     )
 
@@ -308,20 +307,12 @@ def _report(made: ReleasedStatistics, output: Path, *, json: bool) -> None:
 
 def remarks(made: ReleasedStatistics) -> list[str]:
     """What the published numbers say about their own use. Nothing confidential is looked at."""
-    from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
-
     public, mechanism = made.statistics, made.statistics.mechanism
     n = public.noisy_n if public.n is None else float(public.n)
     found = []
     if n is not None and n < len(mechanism.columns) + 1:
         found.append("the published number of records is smaller than the model needs; inference will lean on its prior.")
-    if isinstance(mechanism, RegressionStatistic) and n is not None and n >= 1.0:
-        first, second = mechanism.pairs
-        squares = (public.values + n * mechanism.offsets)[first == second] / n
-        means = public.values[first == 0] / n
-        spread, doubt = squares - means**2, 2.0 * mechanism.noise.deviation / n
-        flat = [name for name, each in zip(mechanism.columns, spread, strict=True) if each < doubt]
-        if flat:
-            listed = ", ".join(repr(name) for name in flat)
-            found.append(f"the noise may hide all variation of {listed}; narrower bounds or more budget would help.")
+    if n is not None and n >= 1.0 and (flat := mechanism.hidden_by_noise(public.values, n)):
+        listed = ", ".join(repr(name) for name in flat)
+        found.append(f"the noise may hide all variation of {listed}; narrower bounds or more budget would help.")
     return found

@@ -1,15 +1,13 @@
 """What was published, whoever published it: read, verified, and sorted by what can be inferred from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from privurn.certificates.release import Release
 from privurn.certificates.statistics import ReleasedStatistics, read_statistics
-from privurn.errors import FormatError
 from privurn.inference.counts.released import Observed, observe
-from privurn.inference.mixtures.reading import Privatised, located, read_privatised
-from privurn.mechanisms.local.local_release import PREFIX
+from privurn.inference.mixtures.reading import Privatised, one_output, read_privatised
+from privurn.inference.verified import verified
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import Certificate, is_statistics, read_json
 
@@ -38,40 +36,34 @@ class Published:
     @property
     def words(self) -> str:
         """The kind, for people."""
-        return {"counts": "counts of cells", "tree": "noisy trees", "mixture": "privatised records", "sums": "noisy sums"}[
-            self.kind
-        ]
+        return WORDS[self.kind]
 
 
 def published(source: Any, *, mixture: bool = False) -> Published:
     """What a folder, a file or an object holds, verified.
 
-    `mixture`: noisy counts or records of one column in equal bins are read as one output of all records, behind a channel.
+    `mixture`: counts of one column in equal bins are read as one output of all records, behind a channel.
     """
     if isinstance(source, Published):
         return source
+    found = _read(source)
+    if mixture and isinstance(found.numbers, Observed):
+        return replace(found, numbers=one_output(found.numbers))
+    return found
+
+
+def _read(source: Any) -> Published:
     if isinstance(source, (Observed, Privatised)):
         return Published(numbers=source)
     if isinstance(source, NoisyStatistics):
         return Published(numbers=_sums(source))
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-        if path.suffix == ".json" and path.is_file() and is_statistics(read_json(path)):
-            source = read_statistics(path)
+    if isinstance(source, (str, Path)) and Path(source).suffix == ".json" and Path(source).is_file():
+        source = read_statistics(Path(source)) if is_statistics(read_json(Path(source))) else source
     if isinstance(source, ReleasedStatistics):
         return _certified(_sums(source.statistics), source.certificate)
-    if isinstance(source, Release):
-        certificate = source.certificate
-    elif isinstance(source, (str, Path)):
-        folder, certificate = located(Path(source))
-        source = folder
-    else:
-        raise FormatError(
-            f"an object of type {type(source).__name__} is no release.",
-            hint="Give the folder of a release, or what privurn.release returned",
-        )
-    local = str(certificate["mechanism"]["name"]).startswith(PREFIX)
-    return _certified(read_privatised(source) if local or mixture else observe(source)[0], certificate)
+    found = verified(source)
+    records = found.mechanism.inferred_from == "records"
+    return _certified(read_privatised(found) if records else observe(found)[0], found.certificate)
 
 
 def _certified(numbers: Any, certificate: Certificate) -> Published:
@@ -80,4 +72,4 @@ def _certified(numbers: Any, certificate: Certificate) -> Published:
 
 def _sums(statistics: NoisyStatistics) -> Observed | NoisyStatistics:
     """Noisy counts of cells are counts, whoever published them."""
-    return observe(statistics)[0] if statistics.model == "table" else statistics
+    return statistics if statistics.mechanism.counted is None else observe(statistics)[0]

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.published import Content
 from privurn.mechanisms.slots import integer_type
 from privurn.privacy.entropy import Entropy
+from privurn.tables.released import fresh_labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +83,22 @@ def base_from_parameters(data: dict[str, Any]) -> FreshLabels | FiniteBase:
         return FreshLabels(prefix=str(data["prefix"]))
     weights = None if data["weights"] == "uniform" else tuple(int(each) for each in data["weights"])
     return FiniteBase(cells=int(data["cells"]), weights=weights)
+
+
+class FreshContent(Content):
+    """Labels of an open urn: its own are new_1, ..., new_k, each used; none where only old values are published."""
+
+    wrong = "holds new labels that are not numbered from 1 on"
+
+    def __init__(self, prefix: str, *, none: bool) -> None:
+        self.prefix, self.none = prefix, none
+        self.found: set[str] = set()
+
+    def holds(self, batch: Any) -> bool:
+        """Seen at the end."""
+        self.found |= fresh_labels(batch.column(0), self.prefix)
+        return True
+
+    def complete(self) -> bool:
+        """Whether the numbers are 1, ..., k."""
+        return self.found == {f"{self.prefix}{i + 1}" for i in range(0 if self.none else len(self.found))}

@@ -17,12 +17,13 @@ from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import in_words, rounded_up
+from privurn.mechanisms.likelihood import Numbers, UrnTerm, whole_counts
 from privurn.mechanisms.long_slots import draw_cells
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Option, Public, Recipe, option
 from privurn.mechanisms.slots import Slots, guided, integer_type
-from privurn.mechanisms.urn_plan import UrnPlan, effective_sample_size, explain, plan_records
+from privurn.mechanisms.urn_plan import UrnPlan, effective_sample_size, explain, plan_default, plan_records, plan_urn
 from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.add_remove import (
@@ -30,7 +31,7 @@ from privurn.privacy.laws.add_remove import (
     largest_records_add_remove,
     smallest_alpha_add_remove,
 )
-from privurn.privacy.laws.urn import DirichletMultinomialProfile
+from privurn.privacy.laws.urn import UNLIMITED, DirichletMultinomialProfile
 
 SMALLEST_ALPHA, LARGEST_ALPHA = Fraction(1, 10**12), Fraction(10**15)
 """Far beyond any use on either side; within them the profiles are sums of ordinary floats."""
@@ -167,6 +168,12 @@ class DirichletMultinomial(Mechanism):
         prior = float(self.alpha) if isinstance(self.alpha, Fraction) else np.array([float(each) for each in self.alpha])
         return rng.multinomial(self.records, rng.dirichlet(counts.dense(self.cells) + prior))
 
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """The counts are those of the urn, whose own prior has a closed form."""
+        each = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,) * self.cells
+        released = whole_counts(published.values, cells=self.cells, records=self.records)
+        return UrnTerm(alpha=np.array([float(alpha) for alpha in each]), released=released[None, :])
+
     @property
     def error_sources(self) -> ErrorSources:
         """The prior, and the urn."""
@@ -255,6 +262,26 @@ class Urn(Recipe):
             least = smallest_alpha_add_remove(cells=cells, records=records, epsilon=single.epsilon, delta=single.delta)
             alpha = round_up_to_rational(least)
         return DirichletMultinomial(n=n, cells=cells, alpha=alpha, records=records)
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """As many records as there are, the default number of them, and no end of them."""
+        n, guarantee = public.known_n, public.guarantee
+        sizes: dict[str, Any] = {"n": n, "cells": public.known_cells, "guarantee": guarantee}
+        default = plan_default(**sizes)
+        plans = {"default: n records" if default.records == n else "n records": plan_urn(**sizes, records=n)}
+        if default.records != n:
+            plans["default: most of the data"] = default
+        if guarantee.delta > 0.0:
+            plans["unlimited: the cell probabilities"] = plan_urn(**sizes, records=UNLIMITED)
+        for remark, plan in plans.items():
+            yield Option(
+                mechanism=self.alias,
+                records=plan.records,
+                alpha=float(plan.alpha),
+                prior_weight=plan.prior_weight,
+                effective_sample_size=plan.effective_sample_size,
+                remark=remark,
+            )
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """A given prior that is too small."""

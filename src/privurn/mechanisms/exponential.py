@@ -62,6 +62,7 @@ class ExponentialHistogram(Mechanism):
     gaps: tuple[Fraction, ...] | None = None
 
     in_words: ClassVar[str] = "a histogram drawn with a probability that falls with its distance from the data"
+    why_not: ClassVar[str] = "its normaliser is a sum over all histograms, and another one for each confidential histogram"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)

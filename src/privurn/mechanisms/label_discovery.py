@@ -20,9 +20,10 @@ from privurn.errors import Alternative, CalibrationError, ModelError, Placeholde
 from privurn.exact_numbers import Number, exact, float_up
 from privurn.mechanisms.alternatives import WEAK_DELTA
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import Numbers, UrnTerm
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, Mechanism
 from privurn.mechanisms.published import Content
-from privurn.mechanisms.recipe import EXAMPLE_DELTA, Public, Recipe, option
+from privurn.mechanisms.recipe import EXAMPLE_DELTA, Option, Public, Recipe, option
 from privurn.mechanisms.urn_plan import explain, plan_records
 from privurn.privacy.additive_noise import check_scale, noisy_integers
 from privurn.privacy.audit.findings import Claim
@@ -156,6 +157,10 @@ class DiscoveredUrn(Mechanism):
         """Second step: `counts` are those of the kept labels (0, 1, ...) and "other"."""
         return self.urn.draw(counts, entropy=entropy)
 
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """The urn's, as if the labels that were named had been listed beforehand: what naming them tells is not used."""
+        return self.urn.likelihood(published)
+
     def fits(self, domain: Mapping[str, Any]) -> bool:
         """Open labels, those that were named each once."""
         labels = domain.get("labels")
@@ -276,6 +281,17 @@ class Discover(Recipe):
         urn = DirichletMultinomial(n=n, cells=labels + 1, alpha=plan.alpha, records=int(plan.records))
         made = DiscoveredUrn(n=n, records=urn.records, discovery=discovery, urn=urn, urn_guarantee=rest)
         return made, explain(plan, guarantee=rest)
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """Of labels that nobody listed; how many are named is not known before."""
+        if public.cells is not None:
+            return
+        try:
+            threshold = self.split(public.guarantee)[0].threshold
+            remark = f"labels need about {threshold:,} records to be named; half of the budget each"
+        except CalibrationError:
+            remark = f"needs a {'positive delta' if public.guarantee.delta == 0.0 else 'larger epsilon'}"
+        yield Option(mechanism=self.alias, records=public.known_n, remark=remark)
 
     def calibrate(self, public: Public) -> DiscoveredUrn:
         """Not before the labels are named: see `split` and `then`."""

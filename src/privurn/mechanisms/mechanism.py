@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import CertificateError, ModelError
+from privurn.mechanisms.likelihood import Kind, Likelihood, Numbers
 from privurn.mechanisms.published import Cells, Content, Table, stated_joint
 from privurn.privacy.entropy import Entropy, SeededEntropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PrivacyProfile
@@ -75,6 +76,10 @@ class Mechanism(ABC):
     """
     coarser: ClassVar[bool] = False
     """Whether it is compared on a coarser grid as well."""
+    inferred_from: ClassVar[Kind] = "counts"
+    """How what was published is read: as counts of cells, as records, or as sums."""
+    why_not: ClassVar[str] = "how likely its output is given the confidential counts is not written down"
+    """Why there is no likelihood, where there is none; ends a sentence."""
 
     # -- the guarantee
 
@@ -196,6 +201,16 @@ class Mechanism(ABC):
     def content(self, domain: Mapping[str, Any]) -> Content:
         """What a data file can hold if it was published on a domain that `fits`."""
         return (Table if self.beside else Cells)(domain)
+
+    # -- what inference needs
+
+    def likelihood(self, published: Numbers) -> Likelihood:
+        """How likely what was published is given the confidential data: all that inference asks."""
+        raise self.without_likelihood(self.why_not)
+
+    def without_likelihood(self, why: str) -> ModelError:
+        """The refusal of `likelihood`, in one sentence."""
+        return ModelError(f"there is no likelihood for a release by {self.name}: {why}.")
 
     # -- what an audit needs
 

@@ -18,6 +18,7 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Bins, Grid, JointDomain
 from privurn.errors import ModelError
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, joint_domain, stated_joint
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -193,6 +194,10 @@ class PerturbedTree(Mechanism):
     def beside(self) -> tuple[str, ...]:
         """Depth and number of each node, and its noisy count."""
         return ("depth", "node", "count")
+
+    def likelihood(self, published: Numbers) -> TreeMeasurements:
+        """Noisy counts of nodes, in the order of the published table."""
+        return self.measurements(self.read(published.values))
 
     def measurements(self, counts: TreeCounts) -> TreeMeasurements:
         """What was published, as inference reads it."""

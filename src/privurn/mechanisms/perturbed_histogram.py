@@ -4,7 +4,7 @@ The noise is OpenDP's: exact samplers on integers, from a generator that the ope
 at 0, normalising, smoothing, sampling) is post-processing, done in exact integers. Proof: docs/proofs/histograms.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -16,9 +16,10 @@ from privurn.counts import CountTable
 from privurn.errors import CalibrationError, FormatError, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
+from privurn.mechanisms.likelihood import NoisyCountsTerm, NoisyRecordsTerm, Numbers, whole_counts
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Option, Public, Recipe, option
 from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT
 from privurn.privacy.additive_noise import NoiseKind, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.calibration import round_up_to_rational
@@ -180,6 +181,17 @@ class PerturbedHistogram(Mechanism):
         weight = float(self.smoothing)
         return rng.multinomial(self.records, (1.0 - weight) * shares + weight * uniform)
 
+    def likelihood(self, published: Numbers) -> NoisyCountsTerm | NoisyRecordsTerm:
+        """The noise of each count is independent; behind records the noisy counts are latent too."""
+        if self.publish == "counts":
+            return NoisyCountsTerm.of(published.values, noise=self.noise, scale=self.scale, cells=self.cells)
+        return NoisyRecordsTerm(
+            noise=self.noise,
+            scale=self.scale,
+            smoothing=float(self.smoothing),
+            released=whole_counts(published.values, cells=self.cells, records=self.records),
+        )
+
     @property
     def rows_are(self) -> str:
         """Counts or records."""
@@ -299,6 +311,14 @@ class NoisyCounts(Recipe):
             raise FormatError("what to publish is not known.", hint="records or counts")
         if self.publish == "counts" and self.records is not None:
             raise ModelError("noisy counts are one row for each cell.", hint="Leave the number of records out")
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """With either noise; a noisy count has no effective sample size."""
+        noises: tuple[Noise, ...] = ("discrete-laplace", "discrete-gaussian")
+        for noise in noises[: 1 if public.guarantee.delta == 0.0 else 2] if public.known_cells <= MOST_CELLS else ():
+            made = replace(self, noise=noise).calibrate(public)
+            remark = f"{noise} noise, standard deviation {made.noise_deviation:.4g} on each count"
+            yield Option(mechanism=self.alias, records=made.records, remark=remark)
 
     def calibrate(self, public: Public) -> PerturbedHistogram:
         """The least noise."""

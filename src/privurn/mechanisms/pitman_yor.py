@@ -17,14 +17,16 @@ from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
-from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshLabels, base_from_parameters
+from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshContent, FreshLabels, base_from_parameters
+from privurn.mechanisms.likelihood import Numbers, OpenUrnTerm, UrnTerm, whole_counts
 from privurn.mechanisms.long_slots import draw_tables
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content
 from privurn.mechanisms.recipe import MOST_RECORDS as MOST_RELEASED
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Option, Public, Recipe, option
 from privurn.mechanisms.slots import guided, integer_type
+from privurn.mechanisms.urn_plan import effective_sample_size
 from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.lone_labels import MOST_LABELS, lone_label_attack
 from privurn.privacy.audit.support import SupportAttack
@@ -32,32 +34,12 @@ from privurn.privacy.calibration import largest_records
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.urn import DirichletProcessProfile, PitmanYorProfile
 from privurn.privacy.profile import PrivacyProfile
-from privurn.tables.released import fresh_labels
 
 MOST_RECORDS = 10**6
 """With a discount the profile takes time in proportion to the records: some minutes for this many."""
 
 NEAREST = Fraction(1, 1000)
 """Masses 1 - discount and strength + discount are differences: closer to 0 their rounding would be felt."""
-
-
-class FreshContent(Content):
-    """Labels of an open urn: its own are new_1, ..., new_k, each used; none where only old values are published."""
-
-    wrong = "holds new labels that are not numbered from 1 on"
-
-    def __init__(self, prefix: str, *, none: bool) -> None:
-        self.prefix, self.none = prefix, none
-        self.found: set[str] = set()
-
-    def holds(self, batch: Any) -> bool:
-        """Seen at the end."""
-        self.found |= fresh_labels(batch.column(0), self.prefix)
-        return True
-
-    def complete(self) -> bool:
-        """Whether the numbers are 1, ..., k."""
-        return self.found == {f"{self.prefix}{i + 1}" for i in range(0 if self.none else len(self.found))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +161,32 @@ class PitmanYor(Mechanism):
             weights = None if self.base.weights is None else np.array(self.base.weights) / sum(self.base.weights)
             np.add.at(out, rng.choice(self.base.cells, len(new), p=weights), new)
         return out
+
+    def likelihood(self, published: Numbers) -> UrnTerm | OpenUrnTerm:
+        """Open labels have the urn's own prior; on a public domain it is an urn of cells, where the discount is 0."""
+        base, given = self.base, published.values
+        all_of_them = None if self.old_values_only else self.records
+        if isinstance(base, FiniteBase):
+            if self.discount > 0:
+                raise self.without_likelihood("its base has atoms, and with a discount it is then no posterior-predictive law")
+            weights = np.ones(base.cells) if base.weights is None else np.array(base.weights, np.float64)
+            alpha = np.zeros(base.cells) if self.old_values_only else float(self.strength) * weights / weights.sum()
+            return UrnTerm(alpha=alpha, released=whole_counts(given, cells=base.cells, records=all_of_them)[None, :])
+        if self.old_values_only and self.discount > 0:
+            raise self.without_likelihood(
+                "only old values are published, whose number depends on all distinct values of the data if there is a discount"
+            )
+        released = whole_counts(given, cells=len(published.labels), records=all_of_them)
+        if released.sum() > self.records:
+            raise ModelError(f"more records are given than the {self.records:,} that the mechanism draws.")
+        return OpenUrnTerm(
+            n=self.n,
+            released=released,
+            strength=float(self.strength),
+            discount=float(self.discount),
+            of_data=~np.array([base.is_fresh(each) for each in published.labels], np.bool_),
+            all_published=not self.old_values_only,
+        )
 
     @property
     def in_words(self) -> str:
@@ -306,6 +314,25 @@ class OpenUrn(Recipe):
     def _most(self, urn: PitmanYor, public: Public) -> int:
         single = public.guarantee.per_record()
         return int(min(largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta), MOST_RELEASED))
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """The most records that the guarantee allows."""
+        single, n = public.guarantee.per_record(), public.known_n
+        urn = replace(self, records=1).calibrate(public)
+        most, strength = largest_records(urn.profile, epsilon=single.epsilon, delta=single.delta), float(urn.strength)
+        shape = f"strength {strength:g}" + (f", discount {float(urn.discount):g}" if urn.discount else "")
+        if most == 0:
+            remark = f"{shape}; delta is below what one record costs"
+            yield Option(mechanism=self.alias, records=0, remark=remark)
+            return
+        worth = effective_sample_size(n=n, prior_total=max(strength, 0.0), records=float(most))
+        yield Option(
+            mechanism=self.alias,
+            records=most,
+            prior_weight=strength / (strength + n),
+            effective_sample_size=worth,
+            remark=f"{shape}; the most records",
+        )
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """What an open urn always risks."""

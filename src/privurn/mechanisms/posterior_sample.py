@@ -19,9 +19,10 @@ from privurn.exact_numbers import Number
 from privurn.mechanisms.alternatives import rounded_up
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial, exact_alpha
 from privurn.mechanisms.histogram_sampling import mostly_empty
+from privurn.mechanisms.likelihood import Numbers, UrnTerm
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, Table
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Option, Public, Recipe, option
 from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT
 from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.entropy import Entropy
@@ -130,6 +131,15 @@ class PosteriorSample(Mechanism):
         draws = [self.urn.simulate(counts, rng=rng) / self.records for _ in range(self.draws)]
         return np.asarray(np.mean(draws, axis=0))
 
+    def likelihood(self, published: Numbers) -> UrnTerm:
+        """Probabilities are shares of many records of an urn, whose own prior has a closed form for one draw."""
+        values = np.asarray(published.values)
+        if values.size != self.draws * self.cells:
+            raise ModelError("posterior samples need one probability for each draw and cell.")
+        rows = values.reshape(self.draws, self.cells) * float(self.records)
+        drawn = [self.urn.likelihood(Numbers(row)) for row in rows]
+        return UrnTerm(alpha=drawn[0].alpha, released=np.concatenate([each.released for each in drawn]))
+
     @property
     def error_sources(self) -> ErrorSources:
         """Those of the urn."""
@@ -203,6 +213,20 @@ class PosteriorDraws(Recipe):
         if alpha is None:
             return calibrate_posterior_sample(n=public.n, cells=public.known_cells, guarantee=public.guarantee, **sizes)
         return PosteriorSample(n=public.n, cells=public.known_cells, alpha=alpha, **sizes)
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """One draw, where there is a delta: without one it would be all prior."""
+        if public.guarantee.delta == 0.0:
+            return
+        made = self.calibrate(public)
+        yield Option(
+            mechanism=self.alias,
+            records=made.records,
+            alpha=float(made.urn.prior_total) / made.cells,
+            prior_weight=made.prior_weight,
+            effective_sample_size=made.effective_sample_size,
+            remark="the cell probabilities, as frequencies of so many urn draws",
+        )
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """A given prior that is too small."""

@@ -86,6 +86,7 @@ class PseudoPosterior(Mechanism):
     in_words: ClassVar[str] = (
         "records drawn from a small model whose parameters come from a posterior with censored log densities"
     )
+    why_not: ClassVar[str] = "its records share latent parameters of a small model, so that their law is no product over cells"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "pseudo-posterior": {"model": ...},
         "pseudo-posterior, reference": {"model": ..., "reference": ...},

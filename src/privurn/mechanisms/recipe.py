@@ -13,6 +13,7 @@ from privurn.domain import JointDomain
 from privurn.errors import Alternative, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets
 from privurn.mechanisms.mechanism import Mechanism
+from privurn.privacy.laws.urn import Unlimited
 from privurn.privacy.profile import Guarantee
 
 MOST_RECORDS = 2 * 10**8
@@ -50,6 +51,18 @@ class Public:
         if self.cells is None:
             raise ModelError("this needs a public domain.")
         return self.cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One line of a plan: a way to release, and what it would be worth."""
+
+    mechanism: str
+    records: int | Unlimited
+    alpha: float | None = None
+    prior_weight: float | None = None
+    effective_sample_size: float | None = None
+    remark: str
 
 
 def option(words: str, *, default: Any = None, flag: str | None = None) -> Any:
@@ -113,6 +126,15 @@ class Recipe(Asked, ABC):
     @abstractmethod
     def calibrate(self, public: Public) -> Mechanism:
         """The mechanism with the open parameters filled in, for the guarantee. Given ones stay, whether they meet it or not."""
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """Lines of a plan: ways to use it under the guarantee. By default the one that calibration gives, where it can."""
+        try:
+            made = self.calibrate(public)
+        except PrivurnError:
+            return
+        if meets(made.profile, public.guarantee):
+            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words)
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """Why the mechanism does not meet the guarantee."""

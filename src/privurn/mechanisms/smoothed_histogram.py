@@ -19,8 +19,9 @@ from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import in_words, number
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
+from privurn.mechanisms.likelihood import MixtureTerm, Numbers, whole_counts
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Option, Public, Recipe, option
 from privurn.mechanisms.urn_plan import LARGEST_PRIOR_WEIGHT, about, best_number
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.histogram_calibration import largest_smoothed_records, smallest_weight, weight_up
@@ -87,6 +88,11 @@ class SmoothedHistogram(Mechanism):
         weight = float(self.weight)
         return rng.multinomial(self.records, (1.0 - weight) * counts.dense(self.cells) / counts.n + weight / self.cells)
 
+    def likelihood(self, published: Numbers) -> MixtureTerm:
+        """Records are independent given the counts."""
+        released = whole_counts(published.values, cells=self.cells, records=self.records)
+        return MixtureTerm(weight=self.weight, released=released)
+
     @property
     def error_sources(self) -> ErrorSources:
         """The uniform."""
@@ -136,6 +142,17 @@ class Smoothed(Recipe):
             return calibrate_smoothed_histogram(n=n, cells=cells, guarantee=public.guarantee, records=self.records)
         records = n if self.records is None else self.records
         return SmoothedHistogram(n=n, cells=cells, records=records, weight=exact(self.smoothing, name="smoothing"))
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """As many records as there are."""
+        made = self.calibrate(public)
+        yield Option(
+            mechanism=self.alias,
+            records=made.records,
+            prior_weight=float(made.weight),
+            effective_sample_size=made.effective_sample_size,
+            remark="n records",
+        )
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """A given weight that is too small."""

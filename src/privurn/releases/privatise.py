@@ -6,7 +6,6 @@ The noise of numbers is OpenDP's on a public lattice; randomised response is dra
 the channel from the certificate. Proofs: docs/proofs/channels.md.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,12 +14,9 @@ from privurn.certificates.release import Release
 from privurn.domain import Bounds, Categories, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
 from privurn.mechanisms.local.channel import LocalChannel, check_bounds
-from privurn.mechanisms.local.gaussian import GaussianChannel
-from privurn.mechanisms.local.haar_wavelet import HaarWaveletChannel
-from privurn.mechanisms.local.laplace import Laplace, LaplaceChannel
+from privurn.mechanisms.local.laplace import Laplace
 from privurn.mechanisms.local.local_release import LocalRelease, Order
-from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
-from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponse, RandomisedResponsesChannel
+from privurn.mechanisms.local.randomised_responses import RandomisedResponse
 from privurn.mechanisms.local.recipe import ChannelRecipe, NumberRecipe, ResponseRecipe
 from privurn.mechanisms.registry import local_channels
 from privurn.privacy.entropy import Entropy, SystemEntropy
@@ -112,12 +108,12 @@ def privatise(
     certificate = certify(
         release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment.stamp
     )
-    return Release(table, kind, certificate, (*_remarks(made), *payment.remarks), payer.ledger)
+    return Release(table, kind, certificate, (*made.remarks, *payment.remarks), payer.ledger)
 
 
 def _columns(domain: Any, channel: Any) -> dict[str, Public]:
     """Public knowledge of each column; an only column that was not named is ""."""
-    if domain is None and isinstance(channel, LocalChannel) and not isinstance(channel, RESPONSES):
+    if domain is None and getattr(channel, "sizes", None) == ():  # a channel of numbers whose noise is fixed
         domain = Bounds(*channel.bounds)
     found = dict(domain) if isinstance(domain, Mapping) else {"": domain}
     if not found or not all(isinstance(each, (Bounds, Categories)) for each in found.values()):
@@ -134,8 +130,8 @@ def _cells(public: Mapping[str, Public], source: Source) -> JointDomain | None:
 
 
 def _target(channel: Any, epsilon: float | None, delta: float, contributions: int) -> Guarantee:
-    if epsilon is None and isinstance(channel, LocalChannel):
-        single = channel.profile
+    single = getattr(channel, "profile", None)  # a recipe has none yet
+    if epsilon is None and single is not None:
         probe = Guarantee(epsilon=1.0, delta=delta, contributions=contributions)
         epsilon = single.group(probe.contributions).epsilon(probe.delta)
         if epsilon == float("inf"):
@@ -172,44 +168,20 @@ def _calibrated(channel: Any, public: Mapping[str, Public], target: Guarantee) -
 
 def _fixed(channel: Any, domains: list[Public]) -> LocalChannel:
     """A channel whose noise is fixed, if it is one that can be verified and fits the domain."""
-    if not isinstance(channel, LocalChannel):
+    if not hasattr(channel, "sizes"):
         raise FormatError("the channel is not one that can be asked for.", hint="For example Laplace()")
     if type(channel) is not local_channels().get(channel.name):
         raise NotCertifiable(
             "a certificate can only be made for the channels that privurn can verify.",
             hint="Use your own channel's privatise, and state its guarantee beside the data",
         )
-    if not isinstance(channel, RESPONSES):
+    if not channel.sizes:
         if domains != [Bounds(*channel.bounds, nulls=getattr(domains[0], "nulls", "error"))]:
             raise ModelError("the channel has other bounds than were given.", hint="Leave the domain's bounds to the channel")
         return channel
-    sizes = getattr(channel, "sizes", (getattr(channel, "categories", 0),))
-    if sizes != tuple(each.size for each in domains if isinstance(each, Categories)):
+    if channel.sizes != tuple(each.size for each in domains if isinstance(each, Categories)):
         raise ModelError(
             "the channel has another number of categories than were listed.",
             hint='Count "other" and nulls, where they have one',
         )
     return channel
-
-
-def _remarks(channel: LocalChannel) -> tuple[str, ...]:
-    """What a reader should know of the noise before using the data."""
-    if isinstance(channel, RandomisedResponseChannel):
-        return (f"a record keeps its category with probability {channel.kept:.4g}.",)
-    if isinstance(channel, RandomisedResponsesChannel):
-        kept = [each.kept for each in channel.responses]
-        share = channel.responses[0].epsilon0
-        equal = f", {share:.4g} for each of {len(kept)} columns" if len({each.odds for each in channel.responses}) == 1 else ""
-        return (
-            f"epsilon is that of the whole record{equal}; columns keep their category with probability "
-            f"{' and '.join(f'{each:.4g}' for each in kept)}, all of them with {math.prod(kept):.4g}.",
-        )
-    if isinstance(channel, HaarWaveletChannel):
-        return (f"Laplace noise of scale {channel.scale:.4g} on {channel.outputs} wavelet coefficients of each record.",)
-    if isinstance(channel, (LaplaceChannel, GaussianChannel)):
-        width = (channel.bounds[1] - channel.bounds[0]) / channel.scale
-        return (
-            f"the noise has the scale {channel.scale:.4g}, the range of the data is {width:.3g} times that; records are "
-            f"rounded to multiples of {channel.step:.3g} above the lower bound.",
-        )
-    return ()

@@ -189,7 +189,7 @@ def _discovered_labels(job: _Job, recipe: Discover, column: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
     with offering(recipe, job.public):
         discovery, rest = recipe.split(job.public.guarantee)
-    whole = Spent(guarantee=job.public.guarantee, rho=None, description="label-discovery")  # the urn is not known yet
+    whole = Spent(guarantee=job.public.guarantee, rho=None, description=recipe.alias)  # the urn is not known yet
     payment = job.payer.pay(whole, n=job.counts.n)
     job.progress("drawing")
     labels, kept = kept_counts(job.counts, discovery.discover(job.counts))

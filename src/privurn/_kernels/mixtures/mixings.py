@@ -78,23 +78,23 @@ def _(mixing, s, k, n, rng):
     return max(rng.standard_gamma(shape) / rate, 1e-300)
 
 
-class PitmanYor(NamedTuple):
+class PitmanYorProcess(NamedTuple):
     """Pitman-Yor process with a discount between 0 and 1 and a fixed strength."""
 
     discount: float
 
 
-@implement(offset, PitmanYor)
+@implement(offset, PitmanYorProcess)
 def _(mixing, s):
     return -mixing.discount
 
 
-@implement(new_weight, PitmanYor)
+@implement(new_weight, PitmanYorProcess)
 def _(mixing, s, k):
     return s + mixing.discount * k
 
 
-@implement(stick, PitmanYor)
+@implement(stick, PitmanYorProcess)
 def _(mixing, s, k, piece, rng):
     x = rng.standard_gamma(1.0 - mixing.discount)
     return x / (x + rng.standard_gamma(s + mixing.discount * (k + piece)))

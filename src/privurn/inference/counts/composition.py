@@ -16,19 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
-from privurn.mechanisms.base_measures import FiniteBase
-from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.likelihood import Likelihood, Numbers, UrnTerm
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.sums.statistic import StatisticMechanism
 from privurn.mechanisms.urn_plan import effective_sample_size
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-ROUNDING = 1e-6
-"""A published share times the number of urn draws behind it is a whole number up to this."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,59 +124,32 @@ def _dirichlet(shapes: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
-def composition(mechanism: Mechanism | StatisticMechanism, *, counts: ArrayLike) -> Composition:
-    """What a release says under the mechanism's own prior.
+def composition(mechanism: Mechanism, *, counts: ArrayLike) -> Composition:
+    """What a release says under the mechanism's own prior, where that is an urn on finitely many cells and n is public.
 
-    Parameters
-    ----------
-    mechanism
-        `DirichletMultinomial`, `PitmanYor` with discount 0 on a finite base, or a `PosteriorSample` of one draw; n public.
-    counts
-        Released records in each cell; for a posterior sample its probabilities.
+    `counts`: released records in each cell; for a posterior sample its probabilities.
     """
-    prior = urn_prior(mechanism)
-    if mechanism.n is None:
+    return closed_form(mechanism.likelihood(Numbers(np.asarray(counts))), n=mechanism.n)
+
+
+def closed_form(term: Likelihood, *, n: int | None) -> Composition:
+    """The same from the likelihood of the counts."""
+    if not isinstance(term, UrnTerm) or not np.any(term.alpha > 0.0):
+        raise ModelError(
+            "the release does not come from an urn on a finite domain whose every record is published.",
+            hint="Use the posterior with latent counts",
+        )
+    if n is None:
         raise ModelError(
             "the number of confidential records is secret, and this closed form needs it.",
             hint="Use the posterior with latent counts, which has a prior on that number too",
         )
-    if isinstance(mechanism, PosteriorSample) and mechanism.draws > 1:
+    if len(term.released) > 1:
         raise ModelError(
             "several posterior samples of the same data have no closed form together.",
             hint="Use the posterior with latent counts",
         )
-    return Composition(n=mechanism.n, prior=prior, released=_released(mechanism, counts, cells=len(prior)))
-
-
-def urn_prior(mechanism: Mechanism | StatisticMechanism) -> Floats:
-    """Prior records of each cell in the mechanism's urn, where it is an urn on finitely many cells."""
-    if isinstance(mechanism, PitmanYor) and mechanism.discount == 0 and not mechanism.old_values_only:
-        if isinstance(mechanism.base, FiniteBase):
-            weights = np.ones(mechanism.base.cells) if mechanism.base.weights is None else np.array(mechanism.base.weights)
-            return np.asarray(float(mechanism.strength) * weights / weights.sum())
-        raise ModelError(
-            "this release has no finite domain.", hint="Use privurn.inference.counts.urn_measures.measure_posterior"
-        )
-    if not isinstance(mechanism, (DirichletMultinomial, PosteriorSample)):
-        raise ModelError(
-            f"a release by {mechanism.name!r} is not an urn on a finite domain whose every record is published.",
-            hint="Use the posterior with latent counts",
-        )
-    alpha = mechanism.alpha
-    alphas = [float(each) for each in alpha] if isinstance(alpha, tuple) else float(alpha)
-    return np.array(np.broadcast_to(alphas, mechanism.cells), np.float64)
-
-
-def _released(mechanism: Mechanism | StatisticMechanism, counts: ArrayLike, *, cells: int) -> Whole:
-    given = np.asarray(counts, np.float64).reshape(-1)
-    if isinstance(mechanism, PosteriorSample):
-        given = given * mechanism.records
-    whole = np.rint(given)
-    if given.shape != (cells,) or not np.all(np.abs(given - whole) <= ROUNDING * np.maximum(1.0, whole)) or whole.min() < 0:
-        raise ModelError(f"the release must be given as one count, 0 or more, for each of its {cells} cells.")
-    if int(whole.sum()) != mechanism.records:
-        raise ModelError(f"the released counts do not add up to the {mechanism.records} records of the mechanism.")
-    return whole.astype(np.int64)
+    return Composition(n=n, prior=term.alpha, released=term.released[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,6 +172,7 @@ def debiased(mechanism: Mechanism, *, counts: ArrayLike) -> Debiased:
     """Debiased shares of a Dirichlet-multinomial release with a public n. Parameters as for `composition`.
 
     >>> from fractions import Fraction
+    >>> from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
     >>> urn = DirichletMultinomial(n=1000, cells=2, alpha=Fraction(50), records=1100)
     >>> found = debiased(urn, counts=[850, 250])
     >>> found.estimate, round(found.effective_sample_size)

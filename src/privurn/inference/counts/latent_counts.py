@@ -1,7 +1,7 @@
 """The posterior of confidential counts given one or several releases, as a Markov chain with exact moves.
 
 prior       P(C | n) proportional to prod_i Gamma(gamma_i + C_i)/C_i!: C is multinomial given p, and p is Dirichlet(gamma)
-likelihood  a product of terms (count_terms.py)
+likelihood  a product of terms (mechanisms/likelihood.py)
 population  p | C is Dirichlet(gamma + C), whatever was released
 
 A sweep costs O(cells), whatever n is. No move is tuned, so the first sweep keeps the posterior as well as the last.
@@ -17,22 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.counts.count_terms import (
-    MixtureTerm,
-    NoisyCountsTerm,
-    NoisyRecordsTerm,
-    NoisySizeTerm,
-    Term,
-    UrnTerm,
-    term_for,
-)
 from privurn.inference.size import LARGEST_SIZE, SizePrior
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
 from privurn.privacy.laws.noisy_counts import STEPS
 
 if TYPE_CHECKING:
     from privurn._kernels.counts.count_sweeps import Model
 
-__all__ = ["LARGEST_N", "LatentCounts", "Term", "term_for"]
+Term = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm | NoisySizeTerm
 
 LARGEST_N = 10**7
 """Bound of the flat prior on a secret n where no noisy numbers say how large it is, unless another is given."""
@@ -174,7 +166,7 @@ class LatentCounts:
                 total = n + float(term.alpha.sum()) + 1.0
                 worth += sum(row * (n / total) ** 2 * total / (total + float(row.sum())) for row in term.released)
             elif isinstance(term, MixtureTerm):
-                worth += term.released * (1.0 - term.weight) ** 2
+                worth += term.released * float(1.0 - term.weight) ** 2
             elif isinstance(term, NoisyRecordsTerm):
                 kept = (1.0 - term.smoothing) * (n + 1.0) / (n + 1.0 + self.cells * term.scale)
                 worth += term.released * kept**2
@@ -250,7 +242,8 @@ class LatentCounts:
                 rows.append((URN, float(urn.alpha.sum()), float(row.sum())))
                 factors.append((urn.alpha, row))
         for mixed in self._mixtures:
-            rows.append((MIXED, mixed.weight * (self.n or 0) / (self.cells * (1.0 - mixed.weight)), 0.0))
+            weight = float(mixed.weight)
+            rows.append((MIXED, weight * (self.n or 0) / (self.cells * (1.0 - weight)), 0.0))
             factors.append((none, mixed.released))
         for seen in self._seen:
             kind = SEEN_GAUSSIAN if seen.noise == "discrete-gaussian" else SEEN_GEOMETRIC

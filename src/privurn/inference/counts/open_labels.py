@@ -14,9 +14,8 @@ from privurn.errors import DomainError, FormatError, ModelError
 from privurn.inference.counts.functionals import Functional
 from privurn.inference.counts.released import MISSING, Observed
 from privurn.inference.counts.sampling import Job, Of, Views
-from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior, shown_of_data
+from privurn.inference.counts.urn_measures import open_posterior
 from privurn.inference.draws import Draws
-from privurn.mechanisms.pitman_yor import PitmanYor
 
 SHOWN = 10
 """Labels, the most frequent first, that are reported where nothing is asked for."""
@@ -42,7 +41,7 @@ def check_column(functionals: Sequence[Functional], column: str | None) -> None:
 def draw_open_views(job: Job, functionals: Sequence[Functional], *, of: Of) -> Views:
     """Independent draws under the mechanism's own prior."""
     release = job.observed[0]
-    law = _law(release)
+    law = open_posterior(release.term, labels=release.labels, of_data=getattr(release.term, "of_data", None))
     weights = np.column_stack([_weights(each, release.labels) for each in functionals])
     schedule = job.schedule
     rows = []
@@ -71,13 +70,6 @@ def face_value(functionals: Sequence[Functional], release: Observed) -> dict[str
     """The functionals of the released records themselves."""
     shares = np.append(release.shares, 0.0)
     return {each.name: float(shares @ _weights(each, release.labels)) for each in functionals}
-
-
-def _law(release: Observed) -> MeasurePosterior:
-    if not isinstance(release.mechanism, PitmanYor):
-        raise ModelError(f"there is no posterior for a release of open labels by {release.mechanism.name}.")
-    flags = shown_of_data(release.mechanism, labels=release.labels)
-    return measure_posterior(release.mechanism, labels=release.labels, counts=release.counts, of_data=flags)
 
 
 def _weights(functional: Functional, labels: Sequence[str | None]) -> NDArray[np.float64]:

@@ -5,31 +5,25 @@ Reading is strict. A published value that the domain does not hold is an error: 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.certificates.release import Release
 from privurn.certificates.statistics import ReleasedStatistics, read_statistics
-from privurn.certificates.verify import SEEDED, check_certificate, verify
 from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
-from privurn.inference.counts.count_terms import NoisySizeTerm, Term, term_for
 from privurn.inference.trees.approximation import approximate_posterior
-from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.inference.verified import Verified, verified
+from privurn.mechanisms.likelihood import NoisyCountsTerm, Numbers
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
-from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.certificate import Certificate, is_statistics, read_json
-from privurn.tables import Source, open_table
+from privurn.privacy.certificate import is_statistics, read_json
+from privurn.tables import Source
 from privurn.tables.cells import cell_values
-from privurn.tables.released import open_released
 
 MISSING, OTHER_LABEL = "(missing)", "other (a label)"
 """How two discovered labels are called in functionals, where "other" is everything that was not named."""
@@ -48,7 +42,7 @@ class Observed:
     noise. A noisy tree is `measured`; `counts` are then its cells' posterior means.
     """
 
-    mechanism: Mechanism | TableStatistic
+    mechanism: Mechanism
     domain: JointDomain | None
     counts: NDArray[Any]
     labels: tuple[str | None, ...] = ()
@@ -71,29 +65,23 @@ class Observed:
     @property
     def publishes_records(self) -> bool:
         """Whether `counts` are counts of released records."""
-        if self.measured is not None:
-            return False
-        noisy = isinstance(self.mechanism, PerturbedHistogram) and self.mechanism.publish == "counts"
-        return not noisy and not isinstance(self.mechanism, (PosteriorSample, TableStatistic))
+        return self.mechanism.saves_data and not self.mechanism.beside
 
     @property
     def n(self) -> int | None:
         """Public number of confidential records; None where it is secret."""
         return self.public_n if self.mechanism.n is None else self.mechanism.n
 
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """The likelihood of the confidential counts."""
-        counts = term_for(self.mechanism, counts=self.counts)
-        size = self.mechanism.size_noise if isinstance(self.mechanism, TableStatistic) else None
-        if size is None or self.noisy_n is None:
-            return (counts,)
-        return counts, NoisySizeTerm(gaussian=size.kind == "gaussian", scale=size.scale, noisy=self.noisy_n)
+    @cached_property
+    def term(self) -> Any:
+        """The likelihood of the confidential counts, or the mechanism's refusal."""
+        return self.mechanism.likelihood(Numbers(self.counts, self.labels, self.public_n, self.noisy_n))
 
     @property
-    def urn(self) -> Mechanism | TableStatistic:
-        """The mechanism that made the numbers, given the labels."""
-        return self.mechanism.urn if isinstance(self.mechanism, DiscoveredUrn) else self.mechanism
+    def terms(self) -> tuple[Any, ...]:
+        """The same as factors: what is said of the cells, and of n where it was published with noise."""
+        size = getattr(self.term, "size", None)
+        return (self.term,) if size is None else (self.term, size)
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -107,34 +95,26 @@ class Observed:
         """Counts that someone would read off who takes the release for the data themselves."""
         if self.publishes_records:
             return self.counts.astype(np.float64)
-        if isinstance(self.mechanism, PosteriorSample):
-            return self.shares * float(self.mechanism.n or self.mechanism.records)
-        return np.maximum(self.counts.astype(np.float64), 0.0)
-
-
-OneRelease = Release | ReleasedStatistics | NoisyStatistics | Observed | str | Path
+        if isinstance(self.term, NoisyCountsTerm):
+            return np.maximum(self.counts.astype(np.float64), 0.0)
+        return self.shares * float(self.mechanism.n or self.mechanism.records)
 
 
 def observe(source: Any) -> tuple[Observed, ...]:
     """One release or several of the same data, each a `Release`, a folder, or already `Observed`."""
     several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
-    found = tuple(_observe_one(each) for each in (source if several else [source]))
+    found, named = [], []
+    for each in source if several else [source]:
+        observed, sha256 = _observe_one(each)
+        found.append(observed)
+        named.append(sha256)
     if not found:
         raise FormatError("no release was given.", hint="Name a release folder")
     check_same_data(found)
-    named = [each for each in map(_identity, source) if each is not None] if several else []
-    if len(set(named)) < len(named):
+    known = [each for each in named if each is not None]
+    if len(set(known)) < len(known):
         raise FormatError("the same release was named twice.", hint="It tells no more the second time")
-    return found
-
-
-def _identity(source: Any) -> str | None:
-    """Hash that a release's certificate carries; None for what has no certificate."""
-    if isinstance(source, Release):
-        return str(source.certificate["sha256"])
-    if isinstance(source, ReleasedStatistics):
-        return str(source.certificate["sha256"])
-    return str(Certificate.read(source)["sha256"]) if isinstance(source, (str, Path)) else None
+    return tuple(found)
 
 
 def check_same_data(found: Sequence[Observed]) -> None:
@@ -152,59 +132,36 @@ def check_same_data(found: Sequence[Observed]) -> None:
         raise ModelError("the releases were made from different numbers of records, so not from the same data.")
 
 
-def _observe_one(source: OneRelease) -> Observed:
+def _observe_one(source: Any) -> tuple[Observed, str | None]:
+    """The release, and the hash that its certificate carries; None for what has none."""
     if isinstance(source, Observed):
-        return source
-    if isinstance(source, ReleasedStatistics):
-        return _table(source.statistics)
+        return source, None
     if isinstance(source, NoisyStatistics):
-        return _table(source)
-    if isinstance(source, Release):
-        certificate = source.certificate
-        _refuse(check_certificate(certificate))
-        with open_table(source.table) as table:
-            return _read(table, certificate)
-    if not isinstance(source, (str, Path)):
-        raise FormatError(
-            f"an object of type {type(source).__name__} is no release.",
-            hint="Give the folder of a release, or what privurn.release returned",
-        )
-    path = Path(source)
-    if is_statistics(read_json(path)):
-        return _table(read_statistics(path).statistics)
-    certificate = Certificate.read(path)
-    _refuse(verify(path).reasons)
-    folder = path if path.is_dir() else path.parent
-    with open_released(folder / certificate["output"]["file"]) as table:
-        return _read(table, certificate)
+        return _table(source), None
+    if isinstance(source, (str, Path)) and Path(source).is_file() and is_statistics(read_json(Path(source))):
+        source = read_statistics(Path(source))
+    if isinstance(source, ReleasedStatistics):
+        return _table(source.statistics), str(source.certificate["sha256"])
+    found = verified(source)
+    with found.open() as table:
+        return _read(table, found), str(found.certificate["sha256"])
 
 
 def _table(statistics: NoisyStatistics) -> Observed:
     """Noisy counts of the cells of a public domain."""
-    mechanism = statistics.mechanism
-    if not isinstance(mechanism, TableStatistic):
+    if statistics.mechanism.counted is None:
         raise ModelError(f"these are statistics for the model {statistics.model!r}, not counts of cells.")
     return Observed(
-        mechanism=mechanism,
-        domain=mechanism.domain,
+        mechanism=statistics.mechanism,
+        domain=statistics.mechanism.counted,
         counts=statistics.values,
         public_n=statistics.n,
         noisy_n=statistics.noisy_n,
     )
 
 
-def _refuse(reasons: Sequence[str]) -> None:
-    left = [reason for reason in reasons if reason != SEEDED]
-    if left:
-        raise CertificateError(
-            "the release does not verify, so nothing is concluded from it: " + "; ".join(left) + ".",
-            hint="Get the release again from its source; privurn verify DIR shows the same reasons",
-        )
-
-
-def _read(table: Source, certificate: Certificate) -> Observed:
-    stated = certificate["mechanism"]
-    mechanism = rebuild(stated["name"], stated["parameters"])
+def _read(table: Source, given: Verified) -> Observed:
+    mechanism, certificate = given.mechanism, given.certificate
     described = certificate["domain"]
     if described["kind"] == "open-labels":
         return _read_labels(table, mechanism, described)
@@ -219,12 +176,10 @@ def _read(table: Source, certificate: Certificate) -> Observed:
     if not extra:
         counts = np.bincount(places, weights=numbers, minlength=domain.size)
         return Observed(mechanism=mechanism, domain=domain, counts=np.rint(counts).astype(np.int64))
-    draws = getattr(mechanism, "draws", 1)
-    if len(places) != domain.size * draws or not np.array_equal(places, np.tile(np.arange(domain.size), draws)):
+    draws = max(1, (mechanism.rows or 0) // domain.size)
+    if not np.array_equal(places, np.tile(np.arange(domain.size), draws)):
         raise CertificateError("the published table does not hold every cell of the domain once and in order.")
-    if isinstance(mechanism, PosteriorSample):
-        return Observed(mechanism=mechanism, domain=domain, counts=numbers.reshape(draws, domain.size))
-    return Observed(mechanism=mechanism, domain=domain, counts=numbers)
+    return Observed(mechanism=mechanism, domain=domain, counts=numbers.reshape(draws, domain.size)[0 if draws == 1 else ...])
 
 
 def _read_tree(table: Source, mechanism: Any, domain: JointDomain, column: str) -> Observed:
@@ -233,7 +188,7 @@ def _read_tree(table: Source, mechanism: Any, domain: JointDomain, column: str) 
     noisy = np.ma.filled(np.ma.asarray(numbers["beside"], np.int64), 0)
     if np.ma.is_masked(numbers["beside"]) or len(noisy) != mechanism.rows:
         raise CertificateError("the published table does not hold a whole number for every node of the tree.")
-    measured = mechanism.measurements(mechanism.read(noisy))
+    measured = mechanism.likelihood(Numbers(noisy))
     found = approximate_posterior(measured)
     return Observed(
         mechanism=mechanism, domain=domain, counts=mechanism.in_domain(found.counts, found.special), measured=measured
@@ -325,7 +280,7 @@ def _read_labels(table: Source, mechanism: Mechanism, described: dict[str, Any])
     label = f"CAST({table.reference(column)} AS VARCHAR)"
     rows = table.connection.sql(f"SELECT {label}, count(*) FROM t GROUP BY ALL").fetchall()
     counts = {label: int(count) for label, count in rows}
-    if not isinstance(mechanism, DiscoveredUrn):
+    if described.get("labels") is None:
         labels = tuple(sorted(counts, key=lambda label: (label is None, str(label))))
         return Observed(
             mechanism=mechanism, domain=None, counts=np.array([counts[label] for label in labels]), labels=labels, column=column

@@ -9,7 +9,7 @@ import numpy as np
 
 from privurn.errors import ModelError
 from privurn.inference.counts import asked, open_labels
-from privurn.inference.counts.composition import composition
+from privurn.inference.counts.composition import closed_form
 from privurn.inference.counts.functionals import Asked, Functional
 from privurn.inference.counts.plans import Reduction, linear_weights, reduce
 from privurn.inference.counts.released import Observed
@@ -133,7 +133,7 @@ class CountPosterior(Posterior):
         if self.of == "urn":
             raise ModelError("debiased estimates are about the sample or the population.", hint=".sample or .population")
         release, domain = self.observed[0], self.observed[0].domain
-        found = composition(release.urn, counts=release.counts)
+        found = closed_form(release.term, n=release.n)
         n, m, total = found.n, float(found.released.sum()), found.n + float(found.prior.sum())
         worth = (n / total) ** 2 * m * (total + 1.0) / (total + m)
         share = found.released / m

@@ -8,14 +8,13 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.counts.composition import composition
-from privurn.inference.counts.count_terms import NoisyCountsTerm, NoisySizeTerm, UrnTerm
+from privurn.inference.counts.composition import closed_form
 from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts
 from privurn.inference.counts.plans import Reduction, WithinBins
 from privurn.inference.counts.released import Observed
@@ -25,6 +24,7 @@ from privurn.inference.size import SizePrior
 from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.model import PolyaTree
+from privurn.mechanisms.likelihood import NoisyCountsTerm, UrnTerm
 
 Of = Literal["population", "sample", "urn"]
 """What a functional is of: the law that the confidential records came from, those records themselves, or the urn's limit."""
@@ -137,11 +137,11 @@ def naive_draws(job: Job, reduction: Reduction) -> Draws:
 def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
     """Independent draws, approximate; or the exact chain where that is asked for."""
     observed, model = job.observed[0], job.tree
-    measured, mechanism = observed.measured, observed.mechanism
+    measured, mechanism = observed.measured, cast(Any, observed.mechanism)
     assert model is not None  # the caller has looked
     assert measured is not None
     base = model.base_of(measured.tree.cells)
-    place = mechanism.in_domain  # type: ignore[union-attr]
+    place = mechanism.in_domain
     if model.exact:
         engine = TreeCounts(measured=measured, base=base, largest_n=model.largest_n)
         sampler = TreeSampler(engine=engine, reduction=reduction, place=place)
@@ -187,7 +187,7 @@ def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:
     """Run the chain; population and sample come from the same counts."""
     assert not isinstance(job.prior, str)  # the caller has looked
     terms = tuple(term for each in job.observed for term in each.terms)
-    told = any(isinstance(each, (NoisyCountsTerm, NoisySizeTerm)) for each in terms)
+    told = any(isinstance(each, NoisyCountsTerm) for each in terms)
     size = job.size or (SizePrior() if told else SizePrior(upper=LARGEST_N))
     engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, size_prior=size)
     chosen = np.unique(np.linspace(0, len(reduction.names) - 1, min(len(reduction.names), JUDGED)).astype(np.int64))
@@ -308,13 +308,13 @@ def _closed_form(job: Job, reduction: Reduction, of: Of) -> Views:
         )
     release = job.observed[0]
     if of == "urn":
-        term = release.terms[0]
+        term = release.term
         if not isinstance(term, UrnTerm) or len(term.released) != 1 or not np.any(term.alpha > 0.0):
             raise ModelError(f"a release by {release.mechanism.name} has no urn with a limit.", hint="of='population'")
         shapes = reduction.grouped(term.alpha + term.released[0])
         (limit,) = _independent(job, reduction, _dirichlet(shapes, reduction))
         return {"urn": _as_draws(job, reduction, limit, "urn", {})}
-    found = composition(release.urn, counts=release.counts)
+    found = closed_form(release.term, n=release.n)
     shapes, prior, n = reduction.grouped(found.urn), reduction.grouped(found.prior), found.n
 
     def composed(rng: np.random.Generator, size: int) -> Sequence[Floats]:

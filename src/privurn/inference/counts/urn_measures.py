@@ -23,10 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.counts.measure_draws import About, Floats, MeasureDraws, Whole
-from privurn.mechanisms.base_measures import FiniteBase
-from privurn.mechanisms.label_discovery import DiscoveredUrn
+from privurn.mechanisms.likelihood import Likelihood, Numbers, OpenUrnTerm
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.pitman_yor import PitmanYor
 
 ABOUT: tuple[About, ...] = ("population", "sample", "urn")
 
@@ -221,69 +219,43 @@ def measure_posterior(
     Parameters
     ----------
     mechanism
-        `PitmanYor` with fresh labels.
+        An urn with fresh labels.
     labels, counts
         Distinct released labels and how often each was released.
     of_data
-        For each label whether the data hold it, if the release shows it (`shown_of_data` reads it off the names).
+        For each label whether the data hold it, if the release shows it (`OpenUrnTerm.of_data` reads it off the names).
 
     Examples
     --------
     >>> from fractions import Fraction
+    >>> from privurn.mechanisms.pitman_yor import PitmanYor
     >>> urn = PitmanYor(n=100, records=4, strength=Fraction(1))
     >>> found = measure_posterior(urn, labels=["a", "b"], counts=[3, 1])
     >>> found.mean(about="urn"), found.discovery_probability(about="urn")
     (array([0.6, 0.2]), 0.19999999999999996)
     """
-    if isinstance(mechanism, DiscoveredUrn):
+    named = tuple(labels)
+    return open_posterior(mechanism.likelihood(Numbers(np.asarray(counts), named)), labels=named, of_data=of_data)
+
+
+def open_posterior(term: Likelihood, *, labels: tuple[Any, ...], of_data: ArrayLike | None) -> MeasurePosterior:
+    """The same from the likelihood of the labels' counts."""
+    if not isinstance(term, OpenUrnTerm):
         raise ModelError(
-            "the labels of a label-discovery release were chosen by their counts, and its prior says nothing of the others.",
-            hint="Analyse its urn on the named labels and 'other', as if they had been listed beforehand",
+            "the release does not come from an urn on an open domain.",
+            hint="Its cells are listed, or were named by their counts: use privurn.inference.counts.composition",
         )
-    if not isinstance(mechanism, PitmanYor):
-        raise ModelError(f"a release by {mechanism.name!r} is not an urn on an open domain.")
-    if isinstance(mechanism.base, FiniteBase):
-        raise ModelError(
-            "this urn's base has atoms: "
-            + (
-                "on its finite domain it is a Dirichlet-multinomial urn."
-                if mechanism.discount == 0
-                else "with a discount it is then no posterior-predictive law, and no posterior is offered."
-            ),
-            hint="Use privurn.inference.counts.composition" if mechanism.discount == 0 else "Release with discount=0",
-        )
-    given = np.asarray(counts)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ModelError("released counts must be whole numbers, one for each label.")
-    released = given.astype(np.int64)
     flags = None if of_data is None else np.asarray(of_data, np.bool_)
-    if mechanism.old_values_only:
-        if mechanism.discount > 0:
-            raise ModelError(
-                "where only old values are published, a discount makes their number depend on all distinct values of the data; "
-                "no posterior is offered.",
-                hint="Release with discount=0, or publish all values",
-            )
+    if not term.all_published:
         if flags is not None and not flags.all():
             raise ModelError("only values of the data were published: of_data must be true for every label.")
-        flags = np.ones(len(released), np.bool_)
-    elif int(released.sum()) != mechanism.records:
-        raise ModelError(f"the released counts do not add up to the {mechanism.records} records of the mechanism.")
-    if released.sum() > mechanism.records:
-        raise ModelError(f"more records are given than the {mechanism.records} that the mechanism draws.")
+        flags = np.ones(len(term.released), np.bool_)
     return MeasurePosterior(
-        labels=tuple(labels),
-        counts=released,
-        n=mechanism.n,
-        strength=float(mechanism.strength),
-        discount=float(mechanism.discount),
+        labels=labels,
+        counts=term.released,
+        n=term.n,
+        strength=term.strength,
+        discount=term.discount,
         of_data=flags,
-        all_published=not mechanism.old_values_only,
+        all_published=term.all_published,
     )
-
-
-def shown_of_data(mechanism: PitmanYor, *, labels: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which labels are of the data, by their names: the urn's own are its prefix and a number."""
-    if isinstance(mechanism.base, FiniteBase):
-        raise ModelError("values of a finite base do not show whether the data hold them.")
-    return ~np.array([mechanism.base.is_fresh(each) for each in labels], np.bool_)

@@ -14,7 +14,7 @@ from privurn.inference.mixtures.global_samplers import (
 )
 from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, ComponentsKernel, GaussianKernel, OwnKernel
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
-from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYor
+from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYorProcess
 from privurn.inference.mixtures.model import MixtureModel, OwnChannel, TableChannel
 from privurn.inference.mixtures.posterior import DensityEstimate, MixturePosterior, fit_mixture
 from privurn.inference.mixtures.samplers import Keep, Neal5, SliceSampler
@@ -42,7 +42,7 @@ __all__ = [
     "OwnChannel",
     "OwnGlobalChannel",
     "OwnKernel",
-    "PitmanYor",
+    "PitmanYorProcess",
     "SliceSampler",
     "TableChannel",
     "TotalGaussianKernel",

@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.local.channel import LocalChannel
-from privurn.mechanisms.local.gaussian import GaussianChannel
-from privurn.mechanisms.local.laplace import LaplaceChannel
+from privurn.privacy.additive_noise import NoiseKind
 
 POINTS = 2**15
 """Of the regular grid that the records are spread over."""
@@ -54,6 +53,7 @@ def deconvolve(released: ArrayLike, *, channel: LocalChannel, grid: ArrayLike, b
     Costs O(n) for spreading the records over POINTS regular points and one FFT each way. Left out, the bandwidth is chosen from
     the data by `plug_in_bandwidth`.
 
+    >>> from privurn.mechanisms.local import LaplaceChannel
     >>> rng = np.random.default_rng(0)
     >>> channel = LaplaceChannel(bounds=(-5, 5), scale=0.5)
     >>> noisy = channel.simulate(rng.normal(size=5000), rng=rng)
@@ -101,15 +101,17 @@ class _Spectrum:
     frequencies: NDArray[np.float64]
     values: NDArray[np.complex128]
     log_noise: NDArray[np.float64]
-    noise: LaplaceChannel | GaussianChannel
+    noise: NoiseKind
+    scale: float
 
     @classmethod
     def of(cls, noisy: NDArray[np.float64], *, channel: LocalChannel, cover: tuple[float, float]) -> "_Spectrum":
         """Records spread linearly over a grid three times as wide as they and the wanted points are, so that nothing wraps."""
-        if not isinstance(channel, (LaplaceChannel, GaussianChannel)):
+        noise, scale = channel.continuous_noise, getattr(channel, "scale", 0.0)
+        if noise is None:
             raise ModelError("deconvolution needs the Laplace or the Gaussian channel.", hint="Use a mixture model for others")
         low, high = min(cover[0], float(noisy.min())), max(cover[1], float(noisy.max()))
-        width = max(high - low, channel.scale, 1e-9 * max(abs(low), abs(high), 1.0))
+        width = max(high - low, scale, 1e-9 * max(abs(low), abs(high), 1.0))
         start, spacing = low - width, 3.0 * width / POINTS
         place = (noisy - start) / spacing
         left = np.floor(place).astype(np.int64)
@@ -117,11 +119,11 @@ class _Spectrum:
         mass = np.bincount(left, 1.0 - share, POINTS) + np.bincount(left + 1, share, POINTS)
         frequencies = np.asarray(2.0 * math.pi * np.fft.rfftfreq(POINTS, spacing), np.float64)
         values = np.fft.rfft(mass / len(noisy))  # with the origin at `start`, where the way back has it too
-        return cls(start, spacing, frequencies, values, _log_characteristic(frequencies, channel), channel)
+        return cls(start, spacing, frequencies, values, _log_characteristic(frequencies, noise, scale), noise, scale)
 
     @property
     def noise_variance(self) -> float:
-        return self.noise.scale**2 * (2.0 if isinstance(self.noise, LaplaceChannel) else 1.0)
+        return self.scale**2 * (2.0 if self.noise == "laplace" else 1.0)
 
     def density(self, points: NDArray[np.float64], h: float) -> NDArray[np.float64]:
         damped = _kernel(h * self.frequencies)
@@ -147,7 +149,7 @@ class _Spectrum:
         """What sampling adds to the estimate of theta_order, times n, for each bandwidth; no records needed."""
         s = (np.arange(512) + 0.5) / 512
         t = s / bandwidths[:, None]
-        logs = 2.0 * (np.log(_kernel(s)) - _log_characteristic(t, self.noise)) + 2 * order * np.log(t)
+        logs = 2.0 * (np.log(_kernel(s)) - _log_characteristic(t, self.noise, self.scale)) + 2 * order * np.log(t)
         added: NDArray[np.float64] = np.exp(np.minimum(logs, 600.0)).mean(axis=1) / (math.pi * bandwidths)
         return added
 
@@ -164,7 +166,7 @@ def _kernel(t: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum(0.0, 1.0 - t * t) ** 3
 
 
-def _log_characteristic(t: NDArray[np.float64], channel: LaplaceChannel | GaussianChannel) -> NDArray[np.float64]:
+def _log_characteristic(t: NDArray[np.float64], noise: NoiseKind, scale: float) -> NDArray[np.float64]:
     """Log of the noise's characteristic function, real and positive for both laws."""
-    squared = (channel.scale * t) ** 2
-    return -np.log1p(squared) if isinstance(channel, LaplaceChannel) else -0.5 * squared
+    squared = (scale * t) ** 2
+    return -np.log1p(squared) if noise == "laplace" else -0.5 * squared

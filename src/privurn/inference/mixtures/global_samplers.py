@@ -20,8 +20,8 @@ from privurn.inference.mixtures.model import EDGE, Observed
 from privurn.inference.mixtures.posterior import MixturePosterior, Question, make_sampler, run_sampler
 from privurn.inference.mixtures.samplers import Keep, MixtureSampler, parts
 from privurn.inference.run import Arrays, Run
-from privurn.mechanisms.local import GlobalChannel, NoisyStatisticChannel, SmoothedHistogramChannel
-from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic
+from privurn.mechanisms.local import GlobalChannel
+from privurn.mechanisms.local.statistics import MarginalsStatistic, MomentsStatistic
 
 SPREAD = 0.5
 """Added to every released count before chains start from them: no bin is out of reach, and none is negative."""
@@ -42,6 +42,7 @@ class OwnGlobalChannel:
     statistic_record: tuple[Any, ...]
     noise_record: tuple[Any, ...]
     start: tuple[Any, ...]
+    one_output: ClassVar[bool] = True
 
     @property
     def n(self) -> int:
@@ -63,7 +64,7 @@ class GlobalMixtureModel:
     mixing: Mixing = field(default_factory=DirichletProcess)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.channel, (SmoothedHistogramChannel, NoisyStatisticChannel, OwnGlobalChannel)):
+        if not getattr(self.channel, "one_output", False):
             raise ModelError(
                 "a mixture from one output needs a smoothed histogram or a noisy statistic.",
                 hint="SmoothedHistogramChannel or NoisyStatisticChannel; MixtureModel is for channels with an output a record",
@@ -92,7 +93,7 @@ class GlobalMixtureModel:
         if isinstance(self.channel, OwnGlobalChannel):
             return _observe_own(self.channel, self.kernel, w)
         statistic, start = (_codes if self.kernel.categorical else _numbers)(self.channel, self.kernel, w)
-        return GlobalObserved(channel=(statistic, _noise(self.channel)), z=w, start=np.ascontiguousarray(start))
+        return GlobalObserved(channel=(statistic, self.channel.noise_record()), z=w, start=np.ascontiguousarray(start))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,22 +129,11 @@ def _summary(channel: GlobalChannel | OwnGlobalChannel, output: ArrayLike) -> ND
 
 
 def _marginals(channel: GlobalChannel) -> MarginalsStatistic | None:
-    statistic = getattr(channel, "statistic", None)
-    return statistic if isinstance(statistic, MarginalsStatistic) else None
+    return channel.statistic if isinstance(channel.statistic, MarginalsStatistic) else None
 
 
 def _categories(kernel: Kernel) -> tuple[int, ...]:
     return getattr(kernel, "categories", None) or (int(kernel.support()[1]) + 1,)
-
-
-def _noise(channel: GlobalChannel) -> tuple[Any, ...]:
-    from privurn._kernels.mixtures.global_channels import GaussianNoise, LaplaceNoise, SmoothedDraws
-
-    if isinstance(channel, SmoothedHistogramChannel):
-        weight = float(channel.weight)
-        return SmoothedDraws((1.0 - weight) / channel.n, weight / channel.bins)
-    assert isinstance(channel, NoisyStatisticChannel)
-    return (LaplaceNoise if channel.noise == "laplace" else GaussianNoise)(channel.lattice_scale)
 
 
 def _quantiles(masses: NDArray[np.float64], places: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,8 +147,7 @@ def _numbers(channel: GlobalChannel, kernel: Kernel, w: NDArray[np.float64]) -> 
     from privurn._kernels.mixtures.global_channels import Bins, Moments
 
     at = (np.arange(channel.n) + 0.5) / channel.n
-    statistic = channel.statistic if isinstance(channel, NoisyStatisticChannel) else channel
-    assert isinstance(statistic, (HistogramStatistic, MomentsStatistic, SmoothedHistogramChannel))
+    statistic = channel.statistic
     lower, upper = statistic.bounds
     if isinstance(statistic, MomentsStatistic):
         record: tuple[Any, ...] = Moments(lower, upper, statistic.degree, statistic.unit)

@@ -45,7 +45,7 @@ class DirichletProcess(Mixing):
     """Dirichlet process: a record opens a new cluster with weight `strength`, a number or a `GammaPrior` (Escobar-West)."""
 
     strength: float | GammaPrior = 1.0
-    name: ClassVar[str] = "dirichlet-process"
+    name: ClassVar[str] = "Dirichlet process"
 
     def __post_init__(self) -> None:
         if not isinstance(self.strength, GammaPrior) and not 0.0 < self.strength < math.inf:
@@ -65,7 +65,7 @@ class DirichletProcess(Mixing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PitmanYor(Mixing):
+class PitmanYorProcess(Mixing):
     """Pitman-Yor process: 0 <= discount < 1, strength > -discount.
 
     Neal 5 takes any discount; the slice sampler breaks the rest of the measure into pieces, too many above a discount of 0.3.
@@ -73,7 +73,7 @@ class PitmanYor(Mixing):
 
     discount: float
     strength: float = 1.0
-    name: ClassVar[str] = "pitman-yor"
+    name: ClassVar[str] = "Pitman-Yor process"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.discount < 1.0 or not -self.discount < self.strength < math.inf:
@@ -86,7 +86,7 @@ class PitmanYor(Mixing):
 
     def record(self) -> tuple[Any, ...]:
         """The discount."""
-        from privurn._kernels.mixtures.mixings import PitmanYor as Record
+        from privurn._kernels.mixtures.mixings import PitmanYorProcess as Record
 
         return Record(float(self.discount))
 
@@ -97,7 +97,7 @@ class FiniteDirichlet(Mixing):
 
     components: int
     strength: float = 1.0
-    name: ClassVar[str] = "finite"
+    name: ClassVar[str] = "finite mixture"
 
     def __post_init__(self) -> None:
         if isinstance(self.components, bool) or int(self.components) != self.components or self.components < 1:

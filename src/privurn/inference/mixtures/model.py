@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,22 +12,11 @@ from privurn.errors import DomainError, ModelError
 from privurn.inference.mixtures.kernels import Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
-from privurn.mechanisms.local import (
-    DiscreteGaussianChannel,
-    DiscreteLaplaceChannel,
-    GaussianChannel,
-    GlobalChannel,
-    HaarWaveletChannel,
-    LaplaceChannel,
-    LocalChannel,
-    RandomisedResponseChannel,
-)
+from privurn.mechanisms.local import LocalChannel
+from privurn.mechanisms.local.channel import finite_numbers
 
 EDGE = 1e-3
 """Latent values start this far (of the width) within the support of a kernel on an interval."""
-
-LARGEST_TABLE = 2**24
-"""Entries of a table that stands for noise on whole numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,6 +24,8 @@ class TableChannel:
     """Any mechanism on finitely many values: probabilities[y, z], for one column of codes; no guarantee is claimed."""
 
     probabilities: NDArray[np.float64]
+    one_output: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         q = np.asarray(self.probabilities, np.float64)
@@ -44,6 +35,21 @@ class TableChannel:
 
     def __repr__(self) -> str:
         return f"TableChannel(probabilities={self.probabilities.tolist()})"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """One column."""
+        return (self.probabilities.shape[0],)
+
+    def log_table(self, released: NDArray[np.int64], *, categories: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The table itself."""
+        if self.sizes != (categories,) or released.min() < 0 or released.max() >= self.probabilities.shape[1]:
+            raise DomainError("a released code is none of the channel's, or the channel has other categories than the kernel.")
+        with np.errstate(divide="ignore"):
+            table = np.log(self.probabilities)
+        if np.any(np.isneginf(table[:, released]).all(axis=0)):
+            raise DomainError("a released code has probability 0 whatever the confidential value.")
+        return table, released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +61,7 @@ class OwnChannel:
 
     record: tuple[Any, ...]
     start: tuple[float, ...]
+    one_output: ClassVar[bool] = False
 
 
 class AnyMixture(Protocol):
@@ -96,7 +103,10 @@ class MixtureModel:
     def __post_init__(self) -> None:
         if isinstance(self.channel, Sequence) and not isinstance(self.channel, tuple):
             object.__setattr__(self, "channel", tuple(self.channel))
-        if isinstance(self.channel, GlobalChannel):
+        if len(parts := getattr(self.channel, "parts", ())) > 1:
+            object.__setattr__(self, "channel", parts)
+        channels = self.channel if isinstance(self.channel, tuple) else (self.channel,)
+        if any(getattr(each, "one_output", False) for each in channels):
             raise ModelError(
                 "this channel publishes one output for all records, not one for each.",
                 hint="GlobalMixtureModel and fit_global_mixture",
@@ -105,33 +115,29 @@ class MixtureModel:
             raise ModelError(
                 "a mixture needs a kernel and a mixing.", hint="kernel=GaussianKernel(), mixing=DirichletProcess()"
             )
-        single = (LocalChannel, TableChannel, OwnChannel)
-        channels = self.channel if isinstance(self.channel, tuple) else (self.channel,)
-        if not channels or not all(isinstance(each, single) for each in channels):
-            raise ModelError(
-                "a mixture needs a local channel.", hint="channel=LaplaceChannel.calibrate(bounds=(0, 1), epsilon=2)"
-            )
+        if not channels or not all(hasattr(each, "one_output") for each in channels):
+            raise ModelError("a mixture needs a local channel.", hint="One of privurn.mechanisms.local")
         for each in channels:
             self._check(each)
         if len(channels) not in (1, self.kernel.columns()):
             raise ModelError("a categorical kernel needs one channel, or one for each column.")
+        noise = getattr(self.channel, "continuous_noise", None)
         if isinstance(self.kernel, TotalGaussianKernel) and not (
-            isinstance(self.channel, GaussianChannel) and not self.clamped and self.channel.scale == self.kernel.noise
+            noise == "gaussian" and not self.clamped and self.channel.scale == self.kernel.noise  # type: ignore[union-attr]
         ):
             raise ModelError(
                 "this kernel is for values that are not clamped, behind Gaussian noise of its own deviation.",
                 hint="TotalGaussianKernel(noise=channel.scale), a Gaussian channel and clamped=False",
             )
-        if not self.clamped and not isinstance(self.channel, (LaplaceChannel, GaussianChannel)):
+        if not self.clamped and noise is None:
             raise ModelError("only Laplace and Gaussian noise can be modelled without clamping.", hint="Leave clamped out")
 
     def _check(self, channel: ColumnChannel) -> None:
-        tables = (TableChannel, RandomisedResponseChannel)
         if isinstance(channel, OwnChannel):
             return
-        if self.kernel.categorical and isinstance(channel, (LaplaceChannel, GaussianChannel, HaarWaveletChannel)):
+        if self.kernel.categorical and not channel.sizes and not channel.whole:
             raise ModelError("this channel is for numbers, and the kernel is for categories.", hint="Randomised response")
-        if not self.kernel.categorical and isinstance(channel, tables):
+        if not self.kernel.categorical and channel.sizes:
             raise ModelError("this channel is for categories, and the kernel is for numbers.", hint="CategoricalKernel")
 
     def observe(self, released: ArrayLike) -> "Observed":
@@ -155,21 +161,6 @@ class Observed:
         return len(self.z)
 
 
-def _numbers(released: ArrayLike, *, axes: int) -> NDArray[Any]:
-    try:
-        z = np.asarray(released, np.float64)
-    except (TypeError, ValueError):
-        raise DomainError("released values must be numbers.") from None
-    if z.ndim != axes or z.shape[0] == 0:
-        expected = "one number for each record" if axes == 1 else "one row of numbers for each record"
-        raise DomainError(f"released values must be {expected}, at least one.")
-    if not np.isfinite(z).all():
-        raise DomainError(
-            "released values must be finite.", hint="No channel releases NaN or infinity: check how the file was read"
-        )
-    return np.ascontiguousarray(z)
-
-
 def _inside(y: NDArray[Any], kernel: Kernel) -> NDArray[Any]:
     low, high = kernel.support()
     if math.isinf(low) and math.isinf(high):
@@ -187,35 +178,9 @@ def _observe_own(channel: OwnChannel, kernel: Kernel, released: ArrayLike) -> Ob
 
 
 def _observe_numbers(model: MixtureModel, released: ArrayLike) -> Observed:
-    from privurn._kernels.mixtures import channels as records
-
-    channel = model.channel
-    assert isinstance(channel, LocalChannel)
-    lower, upper = channel.bounds
-    if isinstance(channel, HaarWaveletChannel):
-        z = _numbers(released, axes=2)
-        if z.shape[1] != channel.outputs:
-            raise DomainError(f"the channel releases {channel.outputs} numbers for each record, not {z.shape[1]}.")
-        cells = np.stack([channel.cell_log_densities(row).argmax(axis=-1) for row in z])
-        start = lower + (upper - lower) * (cells + 0.5) / channel.cells
-        record: tuple[Any, ...] = records.Wavelet(channel.scale, channel.amplitudes, lower, upper)
-        return Observed(channel=record, z=z, start=_inside(start, model.kernel))
-    z = _numbers(released, axes=1)
-    start = _inside(np.clip(z, lower, upper), model.kernel)
-    if not model.clamped:
-        lower, upper = -math.inf, math.inf
-    known: dict[type[LocalChannel], Any] = {
-        LaplaceChannel: records.Laplace,
-        GaussianChannel: records.Gaussian,
-        DiscreteLaplaceChannel: records.RoundedLaplace,
-        DiscreteGaussianChannel: records.RoundedGaussian,
-    }
-    make = known.get(type(channel))
-    if make is None:
-        raise ModelError(
-            f"there is no compiled density of {channel.name} channels.", hint="OwnChannel: docs/design-mixtures.md"
-        )
-    return Observed(channel=make(channel.scale, float(lower), float(upper)), z=z, start=start)  # type: ignore[attr-defined]
+    channel: Any = model.channel
+    record, z, start = channel.compiled(released, clamped=model.clamped)
+    return Observed(channel=record, z=z, start=_inside(start, model.kernel))
 
 
 def _observe_codes(model: MixtureModel, released: ArrayLike) -> Observed:
@@ -225,7 +190,7 @@ def _observe_codes(model: MixtureModel, released: ArrayLike) -> Observed:
     kernel = model.kernel
     columns = kernel.columns()
     raw = np.asarray(released)
-    z = _numbers(raw[:, None] if raw.ndim == 1 else raw, axes=2)
+    z = finite_numbers(raw[:, None] if raw.ndim == 1 else raw, axes=2)
     if z.shape[1] != columns:
         raise DomainError(f"the kernel has {columns} columns, the released values have {z.shape[1]}.")
     if np.any(z != np.rint(z)):
@@ -234,7 +199,7 @@ def _observe_codes(model: MixtureModel, released: ArrayLike) -> Observed:
     sizes = getattr(kernel, "categories", None) or (int(kernel.support()[1]) + 1,)
     tables, codes = [], []
     for j, (channel, size) in enumerate(zip(channels, sizes, strict=True)):
-        table, code = _table(channel, size, z[:, j].astype(np.int64))
+        table, code = channel.log_table(z[:, j].astype(np.int64), categories=size)  # type: ignore[union-attr]
         tables.append(table)
         codes.append(code)
     log_q = np.full((columns, max(t.shape[0] for t in tables), max(t.shape[1] for t in tables)), -np.inf)
@@ -242,28 +207,3 @@ def _observe_codes(model: MixtureModel, released: ArrayLike) -> Observed:
         log_q[j, : table.shape[0], : table.shape[1]] = table
     start = np.stack([table.argmax(axis=0)[code] for table, code in zip(tables, codes, strict=True)], axis=1)
     return Observed(channel=Table(log_q), z=np.stack(codes, axis=1), start=np.ascontiguousarray(start))
-
-
-def _table(channel: ColumnChannel, size: int, z: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Log probabilities (y, z), and the released values as their column numbers."""
-    if isinstance(channel, TableChannel):
-        if channel.probabilities.shape[0] != size or z.min() < 0 or z.max() >= channel.probabilities.shape[1]:
-            raise DomainError("a released code is none of the channel's, or the channel has other categories than the kernel.")
-        with np.errstate(divide="ignore"):
-            table = np.log(channel.probabilities)
-        if np.any(np.isneginf(table[:, z]).all(axis=0)):
-            raise DomainError("a released code has probability 0 whatever the confidential value.")
-        return table, z
-    if isinstance(channel, RandomisedResponseChannel):
-        if channel.categories != size:
-            raise ModelError("the channel has another number of categories than the kernel's column.")
-        if z.min() < 0 or z.max() >= size:
-            raise DomainError("a released code is none of the channel's.", hint=f"Codes are 0 to {size - 1}")
-        codes = np.arange(size)
-        return channel.log_density(codes[None, :], codes[:, None]), z
-    if not isinstance(channel, (DiscreteLaplaceChannel, DiscreteGaussianChannel)):
-        raise ModelError("this channel cannot be used with a categorical kernel.", hint="RandomisedResponseChannel")
-    seen, code = np.unique(z, return_inverse=True)
-    if size * len(seen) > LARGEST_TABLE:
-        raise ModelError("too many categories for the values that were released.", hint="GaussianKernel, for wide ranges")
-    return channel.log_density(seen[None, :], np.arange(size)[:, None]), code.astype(np.int64)

@@ -19,7 +19,6 @@ from privurn.inference.mixtures.prior import grid_points, measure_densities
 from privurn.inference.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Lengths, Run, run_engine, say_not_mixed
-from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
 
 if TYPE_CHECKING:
     from privurn.inference.mixtures.clustering import CoClustering, PointClustering
@@ -194,8 +193,8 @@ def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> t
     Neal 5 proposes values from the kernel alone: the wider the noise, the more of them are accepted. The slice sampler draws
     them from their exact law where it is known, and wins under little noise (`python -m benchmarks.mixture_samplers`).
     """
-    channel = model.channel
-    if isinstance(channel, (LaplaceChannel, GaussianChannel)) and isinstance(model.mixing, DirichletProcess):
+    channel: Any = model.channel
+    if getattr(channel, "continuous_noise", None) and isinstance(model.mixing, DirichletProcess):
         slices = SliceSampler(model=model, released=released, keep=keep)
         narrow = (channel.bounds[1] - channel.bounds[0]) / channel.scale >= NARROW
         if narrow and slices.has_marginal() and slices.observed.n <= FEW:

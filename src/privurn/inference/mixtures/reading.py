@@ -3,18 +3,18 @@
 Nothing here comes from the released values but the values themselves: the base measure follows the public bounds alone.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.certificates.release import Release
-from privurn.certificates.verify import SEEDED, check_certificate, verify
-from privurn.domain import Categories, JointDomain, domain_from_json, label_text
+from privurn.domain import Bins, Categories, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.released import Observed as CountsObserved
 from privurn.inference.counts.released import observe
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
 from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, GaussianKernel, Kernel
@@ -24,23 +24,17 @@ from privurn.inference.mixtures.posterior import MixturePosterior, Question, Sam
 from privurn.inference.mixtures.samplers import Keep
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
 from privurn.inference.run import Run
-from privurn.mechanisms.local import (
-    Channel,
-    DiscreteGaussianChannel,
-    DiscreteLaplaceChannel,
-    GaussianChannel,
-    GlobalChannel,
-    NoisyStatisticChannel,
-    SmoothedHistogramChannel,
-)
-from privurn.mechanisms.local.from_certificate import channel_of
-from privurn.mechanisms.local.randomised_responses import RESPONSES, RandomisedResponsesChannel
+from privurn.inference.verified import verified
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, Numbers
+from privurn.mechanisms.local import Channel, NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
+from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.certificate import Certificate
-from privurn.tables import open_table
 from privurn.tables.columns import read_numbers
-from privurn.tables.released import open_released
 from privurn.tables.rows import read_cells
+
+WHOLE_NOISE: dict[str, NoiseKind] = {"discrete-laplace": "laplace", "discrete-gaussian": "gaussian"}
+"""Noise of whole counts, as sums call it."""
 
 KernelName = Literal["auto", "gaussian", "beta", "categorical", "total-gaussian"]
 KERNELS = ("auto", "gaussian", "beta", "categorical", "total-gaussian")
@@ -71,13 +65,13 @@ class Privatised:
     @property
     def n(self) -> int:
         """Confidential records."""
-        return self.channel.n if isinstance(self.channel, GlobalChannel) else len(self.released)
+        return self.channel.n if self.channel.one_output else len(self.released)  # type: ignore[attr-defined]
 
 
-def read_privatised(source: str | Path | Release) -> Privatised:
+def read_privatised(source: Any) -> Privatised:
     """Read and verify what `privatise` made: a folder, its data file or its certificate file, or the result itself.
 
-    Releases of one column in equal bins by the smoothed histogram, or of noisy counts, are read too: one output for all.
+    Counts of one column in equal bins are read too, as one output of all records.
 
     >>> from privurn.domain import Bounds
     >>> from privurn.releases.privatise import privatise
@@ -85,38 +79,57 @@ def read_privatised(source: str | Path | Release) -> Privatised:
     >>> found.n, found.channel.scale
     (3, 5.0)
     """
-    if isinstance(source, Release):
-        certificate, data, reasons = source.certificate, source.table, check_certificate(source.certificate)
-    elif isinstance(source, (str, Path)):
-        folder, certificate = located(Path(source))
-        data, reasons = folder / _output(certificate), list(verify(folder).reasons)
-    else:
-        raise FormatError(
-            f"an object of type {type(source).__name__} is nothing privatised.",
-            hint="Give a folder that privurn privatise made",
-        )
-    left = [reason for reason in reasons if reason != SEEDED]
-    if left:
-        raise CertificateError(
-            "the release does not verify, so nothing is concluded from it: " + "; ".join(left) + ".",
-            hint="Get it again from its source; privurn verify DIR shows the same reasons",
-        )
-    channel = channel_of(certificate)
+    given = verified(source)
+    certificate, columns = given.certificate, [str(each) for each in given.certificate["columns"]]
     private = certificate["private"] is True
-    if isinstance(channel, GlobalChannel):
-        return _read_global(source, certificate, channel, private=private)
-    columns = [str(each) for each in certificate["columns"]]
-    with open_released(data) if isinstance(data, Path) else open_table(data) as table:
-        if isinstance(channel, RESPONSES):
+    if given.mechanism.inferred_from != "records":
+        return replace(one_output(observe(given)[0]), private=private)
+    with given.open() as table:
+        if certificate["domain"]["kind"] == "joint":
             domain, labels = _categories(certificate)
-            codes = read_cells(table, domain)
-            rows = channel.rows(codes) if isinstance(channel, RandomisedResponsesChannel) else codes
-            return Privatised(released=rows, channel=channel, column=columns[0], labels=labels, domain=domain, private=private)
+            density: Any = given.mechanism.likelihood(Numbers(read_cells(table, domain)))
+            stated: Any = {"labels": labels, "domain": domain, "private": private, "channel": density.channel}
+            return Privatised(released=density.channel.rows(density.released), column=columns[0], **stated)
         numbers = [read_numbers(table, name) for name in columns]
     released = numbers[0] if len(numbers) == 1 else np.stack(numbers, axis=1)
     if not np.isfinite(released).all():
         raise FormatError("the released file holds something that is no finite number.", hint="No channel releases that")
-    return Privatised(released=released, channel=channel, column=str(certificate["domain"]["column"]), private=private)
+    density = given.mechanism.likelihood(Numbers(released))
+    column = str(certificate["domain"]["column"])
+    return Privatised(released=density.released, channel=density.channel, column=column, private=private)
+
+
+def one_output(observed: CountsObserved) -> Privatised:
+    """Counts of one column in equal bins, n public, as one output of all records: their channel follows from the likelihood."""
+    term, n = observed.term, observed.n
+    smoothed = isinstance(term, MixtureTerm)
+    if n is None or not (smoothed or (isinstance(term, NoisyCountsTerm) and term.noise in WHOLE_NOISE and term.size is None)):
+        raise ModelError(
+            f"a mixture is no model of counts of cells by {observed.mechanism.name}, which are no one output of all records.",
+            hint="Privatise the records; or release equal bins with n public, as whole noisy counts or by a smoothed histogram",
+        )
+    column, bounds, bins = _equal_bins(observed.domain)
+    if isinstance(term, MixtureTerm):
+        draws = int(term.released.sum())
+        channel: Channel = SmoothedHistogramChannel(bounds=bounds, bins=bins, n=n, draws=draws, weight=Fraction(term.weight))
+        return Privatised(released=np.repeat(np.arange(bins), term.released), channel=channel, column=column)
+    histogram = HistogramStatistic(bounds=bounds, bins=bins)
+    channel = NoisyStatisticChannel(statistic=histogram, n=n, noise=WHOLE_NOISE[term.noise], scale=term.scale)
+    return Privatised(released=np.asarray(observed.counts), channel=channel, column=column)
+
+
+def _equal_bins(domain: JointDomain | None) -> tuple[str, tuple[float, float], int]:
+    """Name, bounds and number of bins of a one-column domain of equal bins that holds nothing else."""
+    [(column, bins)] = domain.columns.items() if domain is not None and len(domain.columns) == 1 else [("", None)]
+    if not isinstance(bins, Bins) or bins.size != bins.n_values:
+        raise ModelError(
+            "a mixture is no model of counts of cells that are not one column in bins.",
+            hint="Declare bins with outside values clamped and no nulls",
+        )
+    edges = [Fraction(edge) for edge in bins.edges]
+    if len({b - a for a, b in pairwise(edges)}) != 1:
+        raise ModelError("a mixture is no model of counts of bins that are not of equal width.", hint="Release equal bins")
+    return column, (float(edges[0]), float(edges[-1])), bins.n_values
 
 
 def default_model(
@@ -134,12 +147,10 @@ def default_model(
     """
     made = kernel if isinstance(kernel, Kernel) else _kernel(channel, kernel)
     mixing = DirichletProcess() if mixing is None else mixing
-    if isinstance(channel, GlobalChannel):
+    if channel.one_output:
         if not clamped:
             raise ModelError("only Laplace and Gaussian noise on each record can be modelled without clamping.")
-        return GlobalMixtureModel(channel=channel, kernel=made, mixing=mixing)
-    if isinstance(channel, RandomisedResponsesChannel):
-        return MixtureModel(channel=channel.responses, kernel=made, mixing=mixing, clamped=clamped)
+        return GlobalMixtureModel(channel=channel, kernel=made, mixing=mixing)  # type: ignore[arg-type]
     unclamped = not clamped or isinstance(made, TotalGaussianKernel)
     return MixtureModel(channel=channel, kernel=made, mixing=mixing, clamped=not unclamped)  # type: ignore[arg-type]
 
@@ -179,25 +190,17 @@ def mixture_posterior(
     return fit_mixture(given.released, model=made, **common)
 
 
-def public_bounds(channel: Channel) -> tuple[float, float]:
-    """Bounds of the confidential values, as the channel has them."""
-    if isinstance(channel, NoisyStatisticChannel):
-        return getattr(channel.statistic, "bounds", (0.0, 1.0))
-    return channel.bounds  # type: ignore[attr-defined,no-any-return]
-
-
-def _kernel(channel: Channel, name: str) -> Kernel:
+def _kernel(channel: Any, name: str) -> Kernel:
     if name not in KERNELS:
         raise ModelError(f"the kernel {name!r} is not known.", hint=", ".join(KERNELS))
-    response = isinstance(channel, RESPONSES)
+    response = bool(getattr(channel, "sizes", ()))
     if name == "auto":
         name = "categorical" if response else "gaussian"
     if response and name != "categorical":
         raise ModelError("randomised response releases categories.", hint="kernel='categorical', or leave it out")
-    lower, upper = public_bounds(channel)
+    lower, upper = channel.bounds or (0.0, 1.0)
     if name == "categorical":
-        whole = isinstance(channel, (DiscreteLaplaceChannel, DiscreteGaussianChannel))
-        if not response and not (whole and lower == 0.0 and upper < MOST_CATEGORIES):
+        if not response and not (getattr(channel, "whole", False) and lower == 0.0 and upper < MOST_CATEGORIES):
             raise ModelError(
                 "a categorical kernel is for randomised response, or for whole numbers with a lower bound of 0.",
                 hint="kernel='gaussian'",
@@ -211,34 +214,9 @@ def _kernel(channel: Channel, name: str) -> Kernel:
     mean, scale = lower + 0.5 * width, GaussianKernel.scale * (width / WIDTH) ** 2
     if name == "gaussian":
         return GaussianKernel(mean=mean, scale=scale)
-    if not isinstance(channel, GaussianChannel):
+    if getattr(channel, "continuous_noise", None) != "gaussian":
         raise ModelError("the total-gaussian kernel is for the Gaussian channel.", hint="kernel='gaussian'")
     return TotalGaussianKernel(noise=channel.scale, mean=mean, scale=scale)
-
-
-def located(path: Path) -> tuple[Path, Certificate]:
-    """Folder and certificate; a data file must be the one that the certificate beside it names."""
-    if not path.exists():
-        raise FormatError(f"there is no {str(path)!r}.", hint="Give what privurn has released: a folder, or a file in it")
-    if path.is_dir() or path.suffix == ".json":
-        return (path if path.is_dir() else path.parent), Certificate.read(path)
-    if not (path.parent / "certificate.json").exists():
-        raise CertificateError(
-            f"there is no certificate beside {path.name!r}, so its channel is not known.",
-            hint="Give the folder that privurn privatise made",
-        )
-    certificate = Certificate.read(path.parent)
-    if _output(certificate) != path.name:
-        raise CertificateError(f"the certificate beside {path.name!r} belongs to another file.", hint="Give the whole folder")
-    return path.parent, certificate
-
-
-def _output(certificate: Certificate) -> str:
-    output = certificate["output"]
-    name = output.get("file") if isinstance(output, dict) else None
-    if not isinstance(name, str):
-        raise CertificateError("the certificate names no data file.")
-    return name
 
 
 def _categories(certificate: Certificate) -> tuple[JointDomain, tuple[str, ...]]:
@@ -259,16 +237,3 @@ def _labels(domain: Categories) -> tuple[str, ...]:
     names = [label_text(value) for value in domain.values]
     special = {domain.other_cell: "other", domain.null_cell: "missing"}
     return tuple(names[i] if i < len(names) else special.get(i, str(i)) for i in range(domain.size))
-
-
-def _read_global(source: Any, certificate: Certificate, channel: GlobalChannel, *, private: bool) -> Privatised:
-    """Noisy counts, or the bin numbers of the released draws."""
-    place = source if isinstance(source, Release) or Path(source).is_dir() else Path(source).parent
-    counts = observe(place)[0].counts
-    column = str(certificate["columns"][0])
-    if isinstance(channel, SmoothedHistogramChannel):
-        bins = np.repeat(np.arange(len(counts)), np.asarray(counts, np.int64))
-        return Privatised(released=bins, channel=channel, column=column, private=private)
-    assert isinstance(channel, NoisyStatisticChannel)
-    assert isinstance(channel.statistic, HistogramStatistic)
-    return Privatised(released=np.asarray(counts), channel=channel, column=column, private=private)

@@ -19,7 +19,6 @@ from privurn.inference.mixtures.mixings import GammaPrior
 from privurn.inference.mixtures.posterior import MixturePosterior
 from privurn.inference.mixtures.prior import PRIOR_ATOMS, base_atoms, grid_points, measure_densities, prior_measures
 from privurn.inference.run import whole_number
-from privurn.mechanisms.local import DiscreteGaussianChannel, DiscreteLaplaceChannel, GlobalChannel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,8 +81,7 @@ def has_bounds(posterior: MixturePosterior) -> bool:
 
 
 def _bounds(posterior: MixturePosterior) -> tuple[float, float] | None:
-    channel: Any = posterior.model.channel
-    return getattr(channel, "bounds", None) or getattr(getattr(channel, "statistic", None), "bounds", None)
+    return getattr(posterior.model.channel, "bounds", None)
 
 
 def bounds_of(posterior: MixturePosterior) -> tuple[float, float]:
@@ -227,9 +225,9 @@ def predict(
         update_derived(record, atoms, 0)
         update_value(record, values, i, atoms, 0, rng)
     channel = posterior.model.channel
-    if clamped and not columns and (hasattr(channel, "bounds") or hasattr(channel, "statistic")):
+    if clamped and not columns and hasattr(channel, "bounds"):
         values = np.clip(values, *bounds_of(posterior))
-        if isinstance(channel, (DiscreteLaplaceChannel, DiscreteGaussianChannel)):
+        if getattr(channel, "whole", False):
             values = np.rint(values).astype(np.int64)
     return values
 
@@ -348,7 +346,7 @@ def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:
 
 
 def _allocations(posterior: MixturePosterior) -> NDArray[np.int64]:
-    if isinstance(posterior.model.channel, GlobalChannel):  # records are exchangeable given their one output
+    if getattr(posterior.model.channel, "one_output", False):  # records are exchangeable given their one output
         raise ModelError("one output for all records does not say who is with whom.", hint="Look at the density")
     if "allocations" not in posterior.draws:
         raise ModelError("the allocations were not kept.", hint="Mixture(keep=Keep(allocations=True))")

@@ -5,14 +5,13 @@ matrix where noise has made it impossible.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.sums.observed import released_numbers
-from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def plug_in_regression(statistics: "NoisyStatistics | ReleasedStatistics") -> Pl
     (Barrientos et al. 2024), so that it is positive definite; where n is not published at all there is no such estimate.
     """
     statistics = released_numbers(statistics)
-    mechanism = _regression(statistics)
+    mechanism = statistics.of_model("regression", "normal")
     moments, ridge = repaired(noisy_moments(statistics)[None])
     slopes, variances = least_squares(moments)
     half_y = (mechanism.upper[-1] - mechanism.lower[-1]) / 2.0
@@ -93,7 +92,7 @@ def bootstrap_regression(
     mechanism's noise to all moments (and to n) again, and repairs and estimates again.
     """
     statistics = released_numbers(statistics)
-    mechanism = _regression(statistics)
+    mechanism = statistics.of_model("regression", "normal")
     if replicates < 2:
         raise ModelError("a bootstrap needs at least two replicates.")
     rng = np.random.default_rng(seed)
@@ -122,7 +121,7 @@ def bootstrap_regression(
 
 def noisy_moments(statistics: NoisyStatistics) -> NDArray[np.float64]:
     """The symmetric matrix of noisy moments of (1, z), with the public or noisy n as its first entry."""
-    mechanism = _regression(statistics)
+    mechanism = statistics.of_model("regression", "normal")
     n = statistics.noisy_n if statistics.n is None else float(statistics.n)
     if n is None:
         raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Use privurn infer")
@@ -151,7 +150,7 @@ def least_squares(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     return np.asarray(slopes, np.float64), np.asarray(np.maximum(left, 0.0) / degrees, np.float64)
 
 
-def _to_data(mechanism: RegressionStatistic) -> NDArray[np.float64]:
+def _to_data(mechanism: Any) -> NDArray[np.float64]:
     """Matrix that turns coefficients for z into those for x, both for a response in units of its half-range."""
     lower, upper = np.array(mechanism.lower[:-1]), np.array(mechanism.upper[:-1])
     centre, half = (lower + upper) / 2.0, (upper - lower) / 2.0
@@ -160,16 +159,16 @@ def _to_data(mechanism: RegressionStatistic) -> NDArray[np.float64]:
     return turn
 
 
-def _on_data_scale(slopes: NDArray[np.float64], mechanism: RegressionStatistic) -> NDArray[np.float64]:
+def _on_data_scale(slopes: NDArray[np.float64], mechanism: Any) -> NDArray[np.float64]:
     half = (mechanism.upper[-1] - mechanism.lower[-1]) / 2.0
-    moved = half * slopes @ _to_data(mechanism).T
+    moved: NDArray[np.float64] = half * slopes @ _to_data(mechanism).T
     moved[:, 0] += (mechanism.upper[-1] + mechanism.lower[-1]) / 2.0
     return moved
 
 
 def _matrix_noise(statistics: NoisyStatistics, replicates: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Fresh symmetric noise as the mechanism adds it to moments and n; squares that are complements carry n's noise too."""
-    mechanism = _regression(statistics)
+    mechanism = statistics.of_model("regression", "normal")
     size = len(mechanism.columns) + 1
     first, second = mechanism.pairs
     noise = np.zeros((replicates, size, size))
@@ -179,12 +178,6 @@ def _matrix_noise(statistics: NoisyStatistics, replicates: int, rng: np.random.G
     drawn = entries.reshape(replicates, -1) + noise[:, :1, 0] * mechanism.offsets
     noise[:, first, second] = noise[:, second, first] = drawn
     return noise
-
-
-def _regression(statistics: NoisyStatistics) -> RegressionStatistic:
-    if not isinstance(statistics.mechanism, RegressionStatistic):
-        raise ModelError(f"these are statistics for the model {statistics.model!r}, not for regression.")
-    return statistics.mechanism
 
 
 def _checked_level(level: float) -> float:

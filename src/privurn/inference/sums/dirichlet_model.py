@@ -39,11 +39,7 @@ class DirichletModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: tuple[float, float] | None = None) -> "DirichletModel":
         """The model that released log sums belong to; `prior`: shape and rate of each alpha, (1, 0.1) where left out."""
-        from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
-
-        mechanism = statistics.mechanism
-        if not isinstance(mechanism, DirichletStatistic):
-            raise ModelError(f"these are statistics of the model {statistics.model}, not dirichlet.")
+        mechanism = statistics.of_model("dirichlet")
         shape, rate = pair_of(prior, usual=(1.0, 0.1), law="Gamma")
         resolution = round(-math.log2(mechanism.noise.step))
         return cls(parts=mechanism.parts, floor=mechanism.floor, shape=shape, rate=rate, resolution=resolution)

@@ -84,11 +84,7 @@ class LogisticModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: LogisticPrior | None = None) -> "LogisticModel":
         """The model that released sums belong to; the prior follows the bounds where none is given."""
-        from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
-
-        mechanism = statistics.mechanism
-        if not isinstance(mechanism, LogisticStatistic):
-            raise ModelError(f"these are statistics of the model {statistics.model}, not logistic.")
+        mechanism = statistics.of_model("logistic")
         if prior is not None and not isinstance(prior, LogisticPrior):
             raise ModelError("the prior of this model is a LogisticPrior.", hint="Leave it out: it follows the public bounds")
         return cls(

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Floats = NDArray[np.float64]
@@ -39,9 +38,7 @@ class PlugInLogistic:
 
 def plug_in_logistic(statistics: NoisyStatistics, *, n: float) -> PlugInLogistic:
     """Take noisy sums, and a public or noisy n, for exact. Refused where no normal covariates have such moments."""
-    mechanism = statistics.mechanism
-    if not isinstance(mechanism, LogisticStatistic):
-        raise ModelError(f"these are statistics of the model {statistics.model}, not logistic.")
+    mechanism = statistics.of_model("logistic")
     p = len(mechanism.covariates)
     values = (statistics.values + n * mechanism.offsets) / n
     share, ones, zeros = (1.0 + values[0]) / 2.0, values[1 : 1 + p], values[1 + p : 1 + 2 * p]

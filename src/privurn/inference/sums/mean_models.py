@@ -21,7 +21,7 @@ def pair_of(prior: Any, *, usual: tuple[float, float], law: str) -> tuple[float,
     if prior is None:
         return usual
     if not isinstance(prior, tuple) or len(prior) != 2 or not all(isinstance(each, (int, float)) for each in prior):
-        raise ModelError(f"the prior is the pair of numbers of its law, {law}.", hint=f"prior={usual}")
+        raise ModelError(f"the prior is the pair of numbers of the law {law}.", hint=f"prior={usual}")
     return float(prior[0]), float(prior[1])
 
 
@@ -108,8 +108,7 @@ class PoissonModel(_SumModel):
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: tuple[float, float] | None = None) -> "PoissonModel":
         """The model that a noisy sum of counts belongs to; `prior`: shape and rate, (1, 0.1) where left out."""
         shape, inverse_scale = pair_of(prior, usual=(1.0, 0.1), law="Gamma")
-        upper: Any = statistics.mechanism
-        return cls(upper=upper.upper, shape=shape, inverse_scale=inverse_scale)
+        return cls(upper=statistics.of_model("poisson").upper, shape=shape, inverse_scale=inverse_scale)
 
     @cached_property
     def record(self) -> Any:

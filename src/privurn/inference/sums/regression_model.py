@@ -94,11 +94,7 @@ class RegressionModel:
     @classmethod
     def from_statistics(cls, statistics: "NoisyStatistics", *, prior: RegressionPrior | None = None) -> "RegressionModel":
         """The model that released moments belong to; the prior follows the bounds where none is given."""
-        from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
-
-        mechanism = statistics.mechanism
-        if not isinstance(mechanism, RegressionStatistic):
-            raise ModelError(f"these are statistics of the model {statistics.model}, not regression.")
+        mechanism = statistics.of_model("regression", "normal")
         if prior is not None and not isinstance(prior, RegressionPrior):
             raise ModelError("the prior of this model is a RegressionPrior.", hint="Leave it out: it follows the public bounds")
         return cls(

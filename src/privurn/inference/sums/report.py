@@ -12,7 +12,6 @@ from privurn.errors import ModelError
 from privurn.inference.draws import Summary
 from privurn.inference.sums.observed import released_numbers
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.mechanisms.sums.sum_statistic import PoissonStatistic
 from privurn.output_files import write_file
 from privurn.tables.spreadsheet_text import marked
 
@@ -66,7 +65,7 @@ def _plug_in_mean(statistics: NoisyStatistics, n: float, level: float) -> list[S
         tau = 1.0 / variance if variance > 0.0 else math.inf
         return [_normal("mean", centre + half * mean, math.sqrt(variance / n), level), _point("tau", tau, level)]
     mean = float(values[0]) / n
-    if isinstance(mechanism, PoissonStatistic):
+    if statistics.model == "poisson":
         return [_normal("rate", mean, math.sqrt(max(mean, 0.0) / n), level)]
     return [_normal("probability", mean, math.sqrt(max(mean * (1.0 - mean), 0.0) / n), level)]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import DomainError, ModelError
+from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import zcdp_bound
 from privurn.privacy.profile import PrivacyProfile
@@ -36,6 +37,8 @@ class Channel(ABC):
 
     name: ClassVar[str]
     """What certificates and the command line call it."""
+    one_output: ClassVar[bool]
+    """Whether there is one output for all records; else one for each."""
 
     @property
     @abstractmethod
@@ -73,10 +76,28 @@ class LocalChannel(Channel):
     """Public lower and upper bound of the data; codes 0..k-1 for categories."""
     adds_noise: ClassVar[bool] = True
     """Whether the randomness is OpenDP's; else it is drawn in integers."""
+    one_output: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+    """Whether the data are whole numbers."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Categories of each confidential column; none where the data are numbers."""
+        return ()
+
+    @property
+    def parts(self) -> "tuple[LocalChannel, ...]":
+        """A channel for each column of categories, independent of each other."""
+        return (self,)
+
+    @property
+    def continuous_noise(self) -> NoiseKind | None:
+        """Kind of the noise, of the scale `scale`, where that is added to a clamped number; None for other channels."""
+        return None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know of the noise before using the data."""
         return ()
 
     @property
@@ -91,6 +112,18 @@ class LocalChannel(Channel):
     def possible(self, released: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which numbers the channel can have released, whatever the data were."""
         return np.isfinite(released)
+
+    def compiled(self, released: ArrayLike, *, clamped: bool = True) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+        """For inference on numbers: the record that `log_density` of `_kernels` takes, outputs, and values to start from."""
+        raise ModelError(f"there is no compiled density of {self.name} channels.", hint="OwnChannel: docs/design-mixtures.md")
+
+    def log_table(self, released: NDArray[np.int64], *, categories: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """For inference on categories: log probabilities (y, z), and the outputs as their column numbers."""
+        raise ModelError("this channel cannot be used with a categorical kernel.", hint="Randomised response")
+
+    def rows(self, codes: ArrayLike) -> NDArray[np.int64]:
+        """Outputs as inference takes them: the codes of every column, where one number stands for several."""
+        return np.asarray(codes, np.int64)
 
     def columns(self, column: str) -> list[str]:
         """Names of the published columns for a confidential one."""
@@ -116,6 +149,13 @@ class GlobalChannel(Channel):
     """Public number of records."""
     dimension: int
     """Coordinates of the sum."""
+    statistic: Any
+    """What is summed: one of local/statistics.py."""
+    one_output: ClassVar[bool] = True
+
+    @abstractmethod
+    def noise_record(self) -> tuple[Any, ...]:
+        """For inference: what `log_change` of `_kernels` takes."""
 
     @abstractmethod
     def entries(self, data: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -158,6 +198,22 @@ class GlobalChannel(Channel):
         """The guarantee of a sum may depend on n; it was computed for one."""
         if n != self.n:
             raise ModelError("the channel was made for another number of records than the data hold.")
+
+
+def finite_numbers(released: ArrayLike, *, axes: int) -> NDArray[np.float64]:
+    """What was released as finite numbers: one for each record, or one row of them."""
+    try:
+        z = np.asarray(released, np.float64)
+    except (TypeError, ValueError):
+        raise DomainError("released values must be numbers.") from None
+    if z.ndim != axes or z.shape[0] == 0:
+        expected = "one number for each record" if axes == 1 else "one row of numbers for each record"
+        raise DomainError(f"released values must be {expected}, at least one.")
+    if not np.isfinite(z).all():
+        raise DomainError(
+            "released values must be finite.", hint="No channel releases NaN or infinity: check how the file was read"
+        )
+    return np.ascontiguousarray(z)
 
 
 def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:

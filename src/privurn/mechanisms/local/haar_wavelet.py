@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privurn.errors import ModelError
-from privurn.mechanisms.local.channel import LocalChannel, check_bounds, check_target, clamped, whole_number
+from privurn.errors import DomainError, ModelError
+from privurn.mechanisms.local.channel import LocalChannel, check_bounds, check_target, clamped, finite_numbers, whole_number
 from privurn.mechanisms.local.recipe import NumberRecipe
 from privurn.mechanisms.local.vector_noise import VectorLaplaceProfile
 from privurn.mechanisms.recipe import option
@@ -161,6 +161,22 @@ class HaarWaveletChannel(LocalChannel):
             halves = np.stack([np.abs(level) - np.abs(level - amplitude), np.abs(level) - np.abs(level + amplitude)], axis=-1)
             logs = (logs[..., None] + halves / self.scale).reshape(*z.shape[:-1], 2 ** (j + 1))
         return logs
+
+    def compiled(self, released: ArrayLike, *, clamped: bool = True) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+        """From the middle of the likeliest interval of each record."""
+        from privurn._kernels.mixtures.channels import Wavelet
+
+        z, (lower, upper) = finite_numbers(released, axes=2), self.bounds
+        if z.shape[1] != self.outputs:
+            raise DomainError(f"the channel releases {self.outputs} numbers for each record, not {z.shape[1]}.")
+        cells = np.stack([self.cell_log_densities(row).argmax(axis=-1) for row in z])
+        start = lower + (upper - lower) * (cells + 0.5) / self.cells
+        return Wavelet(self.scale, self.amplitudes, lower, upper), z, start
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Scale and coefficients."""
+        return (f"Laplace noise of scale {self.scale:.4g} on {self.outputs} wavelet coefficients of each record.",)
 
     def log_density(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
         """The continuous law around the rounded coefficients; `density_error` bounds the difference from the lattice's."""

@@ -6,6 +6,7 @@ added to its number by OpenDP, and the result is written as a number again. Roun
 0..steps, so a replaced record moves the number by at most `steps`, exactly: docs/proofs/channels.md.
 """
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.mechanisms.local.channel import LocalChannel, check_bounds, clamped, whole_number
+from privurn.mechanisms.local.channel import LocalChannel, check_bounds, clamped, finite_numbers, whole_number
 from privurn.privacy.additive_noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 
@@ -23,6 +24,9 @@ STEPS = 2**20
 
 LARGEST_WHOLE = 2**53
 """Whole numbers beyond this are not exact as floats."""
+
+LARGEST_TABLE = 2**24
+"""Entries of a table that stands for noise on whole numbers."""
 
 LAST_DIGITS = 2.0**-50
 """Relative error of a product and a sum of floats, with room to spare."""
@@ -54,6 +58,28 @@ class LatticeChannel(LocalChannel):
     def lattice_scale(self) -> float:
         """The noise's scale in steps: what OpenDP is given and the profile is computed from."""
         return self.scale / self.step
+
+    @property
+    def continuous_noise(self) -> NoiseKind | None:
+        """The lattice is fine."""
+        return self.noise
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Scale and lattice."""
+        width = (self.bounds[1] - self.bounds[0]) / self.scale
+        return (
+            f"the noise has the scale {self.scale:.4g}, the range of the data is {width:.3g} times that; records are "
+            f"rounded to multiples of {self.step:.3g} above the lower bound.",
+        )
+
+    def compiled(self, released: ArrayLike, *, clamped: bool = True) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+        """The continuous law, or that on whole numbers; from the clamped outputs."""
+        from privurn._kernels.mixtures import channels as records
+
+        names = {"laplace": (records.Laplace, records.RoundedLaplace), "gaussian": (records.Gaussian, records.RoundedGaussian)}
+        z, ends = finite_numbers(released, axes=1), self.bounds if clamped else (-math.inf, math.inf)
+        return names[self.noise][self.whole](self.scale, *map(float, ends)), z, np.clip(z, *self.bounds)
 
     @property
     def published_lattice(self) -> tuple[float, float]:
@@ -114,6 +140,7 @@ class WholeNumberChannel(LatticeChannel):
     """The same for whole numbers: the lattice is the integers, nothing is rounded, and the density is the exact mass."""
 
     steps: int = 0
+    whole: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         lower, upper = check_bounds(self.bounds)
@@ -130,6 +157,23 @@ class WholeNumberChannel(LatticeChannel):
 
     def _values(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         return int(self.bounds[0]) + numbers
+
+    @property
+    def continuous_noise(self) -> None:
+        """It is on whole numbers."""
+        return
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """None: nothing is rounded."""
+        return ()
+
+    def log_table(self, released: NDArray[np.int64], *, categories: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Over the outputs that occur."""
+        seen, code = np.unique(released, return_inverse=True)
+        if categories * len(seen) > LARGEST_TABLE:
+            raise ModelError("too many categories for the values that were released.", hint="GaussianKernel, for wide ranges")
+        return self.log_density(seen[None, :], np.arange(categories)[:, None]), code.astype(np.int64)
 
     def log_density(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
         """Log probability; exact."""

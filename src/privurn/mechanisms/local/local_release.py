@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
+from privurn.mechanisms.likelihood import Kind, Numbers, RecordDensity
 from privurn.mechanisms.local.channel import LocalChannel, whole_number
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content, stated_joint
@@ -62,6 +63,7 @@ class LocalRelease(Mechanism):
 
     synthetic: ClassVar[bool] = False
     rows_are: ClassVar[str] = "locally privatised records"
+    inferred_from: ClassVar[Kind] = "records"
     assumes: ClassVar[tuple[str, ...]] = (LOCAL_MODEL,)
 
     def __post_init__(self) -> None:
@@ -154,6 +156,10 @@ class LocalRelease(Mechanism):
     def content(self, domain: Mapping[str, Any]) -> Content:
         """Categories, or numbers that the channel can have released."""
         return super().content(domain) if self.channel.sizes else NoisedContent(self.channel)
+
+    def likelihood(self, published: Numbers) -> RecordDensity:
+        """Each record's output depends on that record alone."""
+        return RecordDensity(released=published.values, channel=self.channel)
 
     # -- what an audit needs
 

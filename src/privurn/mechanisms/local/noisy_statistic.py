@@ -66,6 +66,17 @@ class NoisyStatisticChannel(GlobalChannel):
         return self.statistic.dimension
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Of the numbers that the statistic is of; None for categories."""
+        return getattr(self.statistic, "bounds", None)
+
+    def noise_record(self) -> tuple[Any, ...]:
+        """Noise on whole numbers."""
+        from privurn._kernels.mixtures.global_channels import GaussianNoise, LaplaceNoise
+
+        return (LaplaceNoise if self.noise == "laplace" else GaussianNoise)(self.lattice_scale)
+
+    @property
     def profile(self) -> PrivacyProfile:
         """See the class."""
         if isinstance(self.statistic, HistogramStatistic):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privurn.errors import ModelError
+from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.local.channel import LocalChannel, check_target, clamped, whole_number
 from privurn.privacy.entropy import Entropy
@@ -114,6 +114,20 @@ class RandomisedResponseChannel(LocalChannel):
         same, other = math.log(float(self.odds / whole)), math.log(float(1 / whole))
         inside = (z >= 0) & (z < self.categories) & (z == np.rint(z))
         return np.where(inside, np.where(z == self.codes(data), same, other), -np.inf)
+
+    def log_table(self, released: NDArray[np.int64], *, categories: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """All codes."""
+        if self.categories != categories:
+            raise ModelError("the channel has another number of categories than the kernel's column.")
+        if released.min() < 0 or released.max() >= categories:
+            raise DomainError("a released code is none of the channel's.", hint=f"Codes are 0 to {categories - 1}")
+        codes = np.arange(categories)
+        return self.log_density(codes[None, :], codes[:, None]), released
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How often the truth is told."""
+        return (f"a record keeps its category with probability {self.kept:.4g}.",)
 
     def parameters(self) -> dict[str, Any]:
         """Categories and odds."""

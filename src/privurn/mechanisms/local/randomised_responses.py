@@ -109,6 +109,22 @@ class RandomisedResponsesChannel(LocalChannel):
         return tuple(each.categories for each in self.responses)
 
     @property
+    def parts(self) -> tuple[RandomisedResponseChannel, ...]:
+        """The responses."""
+        return self.responses
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How often the truth is told, and how epsilon is split."""
+        kept = [each.kept for each in self.responses]
+        share = self.responses[0].epsilon0
+        equal = f", {share:.4g} for each of {len(kept)} columns" if len({each.odds for each in self.responses}) == 1 else ""
+        return (
+            f"epsilon is that of the whole record{equal}; columns keep their category with probability "
+            f"{' and '.join(f'{each:.4g}' for each in kept)}, all of them with {math.prod(kept):.4g}.",
+        )
+
+    @property
     def categories(self) -> int:
         """Joint categories."""
         return math.prod(self.sizes)
@@ -167,10 +183,6 @@ class RandomisedResponsesChannel(LocalChannel):
     def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
         return cls(responses=tuple(RandomisedResponseChannel.from_parameters(each) for each in data["columns"]))
-
-
-RESPONSES = (RandomisedResponseChannel, RandomisedResponsesChannel)
-"""Channels of categories: drawn in integers, without noise."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

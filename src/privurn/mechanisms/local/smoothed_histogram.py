@@ -14,7 +14,7 @@ from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.exact_numbers import rational
 from privurn.mechanisms.local.channel import GlobalChannel, check_bounds
-from privurn.mechanisms.local.statistics import equal_bins
+from privurn.mechanisms.local.statistics import HistogramStatistic, equal_bins
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.histogram import SmoothedHistogramProfile
@@ -67,6 +67,18 @@ class SmoothedHistogramChannel(GlobalChannel):
     def profile(self) -> SmoothedHistogramProfile:
         """The mechanism's."""
         return self.mechanism.profile
+
+    @property
+    def statistic(self) -> HistogramStatistic:
+        """Counts of the bins."""
+        return HistogramStatistic(bounds=self.bounds, bins=self.bins)
+
+    def noise_record(self) -> tuple[Any, ...]:
+        """Independent draws."""
+        from privurn._kernels.mixtures.global_channels import SmoothedDraws
+
+        weight = float(self.weight)
+        return SmoothedDraws((1.0 - weight) / self.n, weight / self.bins)
 
     def bin_of(self, values: ArrayLike) -> NDArray[np.int64]:
         """Bin of each number."""

@@ -128,6 +128,13 @@ class RegressionStatistic(StatisticMechanism):
         first, second = self.pairs
         return np.asarray(z[:, first] * z[:, second] - self.offsets.astype(np.int64) * one * one, np.int64)
 
+    def hidden_by_noise(self, values: NDArray[np.float64], n: float) -> list[str]:
+        """Columns whose variance is smaller than twice the noise on their mean square."""
+        first, second = self.pairs
+        spread = (values + n * self.offsets)[first == second] / n - (values[first == 0] / n) ** 2
+        doubt = 2.0 * self.noise.deviation / n
+        return [name for name, each in zip(self.columns, spread, strict=True) if each < doubt]
+
     def sum_units(self, source: Source) -> tuple[list[int], int]:
         """Products are added by batches, without holding more than one."""
         sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)

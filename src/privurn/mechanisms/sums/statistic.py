@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privurn.domain import JointDomain
 from privurn.errors import CertificateError, ModelError
 from privurn.exact_numbers import float_up
+from privurn.mechanisms.likelihood import Kind, Likelihood, Numbers
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content
 from privurn.mechanisms.sums.noise_law import NoiseLaw
@@ -62,6 +63,7 @@ class StatisticMechanism(Mechanism):
     saves_data: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     rows_are: ClassVar[str] = "noisy sums"
+    inferred_from: ClassVar[Kind] = "sums"
     n: ClassVar[None] = None  # type: ignore[misc]
     """No parameter: where the number of records is public it is part of what is published."""
     records: ClassVar[int] = 0  # type: ignore[misc]
@@ -130,6 +132,11 @@ class StatisticMechanism(Mechanism):
         """What each record's vector has subtracted from it: an exact sum is that of the plain vectors less n times this."""
         return np.zeros(self.n_entries)
 
+    @property
+    def counted(self) -> JointDomain | None:
+        """The domain whose cells the sums are counts of; None for other sums."""
+        return None
+
     @abstractmethod
     def own_parameters(self) -> dict[str, Any]:
         """Fields that this mechanism adds, as plain data."""
@@ -197,6 +204,10 @@ class StatisticMechanism(Mechanism):
 
     # -- what is published
 
+    def hidden_by_noise(self, values: NDArray[np.float64], n: float) -> list[str]:
+        """Columns of n records of which the published sums may show no variation at all; none where nothing is known of it."""
+        return []
+
     @property
     def in_words(self) -> str:
         """For readers of a report."""
@@ -213,6 +224,10 @@ class StatisticMechanism(Mechanism):
     def content(self, domain: Mapping[str, Any]) -> Content:
         """None."""
         raise CertificateError("noisy statistics have no data file.")
+
+    def likelihood(self, published: Numbers) -> Likelihood:
+        """Each sum has noise of its own; what is said of n has another."""
+        return NoisyStatistics(mechanism=self, values=published.values, n=published.n, noisy_n=published.noisy_n)
 
     # -- what an audit needs
 
@@ -319,6 +334,12 @@ class NoisyStatistics:
     def size_noise(self) -> NoiseLaw | None:
         """Noise of `noisy_n`."""
         return self.mechanism.size_noise
+
+    def of_model(self, *models: str) -> Any:
+        """The mechanism, whose fields say what the sums are of, if they are those of a model."""
+        if self.model not in models:
+            raise ModelError(f"these are statistics of the model {self.model}, not {models[0]}.")
+        return self.mechanism
 
     def log_density(self, exact_sums: NDArray[np.float64]) -> float:
         """Log probability of the released values if the exact sums (offsets subtracted) were these."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, domain_from_json, label_text
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import decimal_text
+from privurn.mechanisms.likelihood import Kind, NoisyCountsTerm, NoisySizeTerm, Numbers
 from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import MOST_ENTRIES, StatisticMechanism
@@ -31,6 +32,7 @@ class TableStatistic(StatisticMechanism):
     domain: JointDomain
     model: ClassVar[str] = "table"
     reads_text: ClassVar[bool] = True
+    inferred_from: ClassVar[Kind] = "counts"
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, JointDomain):
@@ -68,6 +70,19 @@ class TableStatistic(StatisticMechanism):
     def n_entries(self) -> int:
         """Cells."""
         return self.domain.size
+
+    @property
+    def counted(self) -> JointDomain:
+        """All of it."""
+        return self.domain
+
+    def likelihood(self, published: Numbers) -> NoisyCountsTerm:
+        """The noise of each count is independent, and that of n where it is published with noise."""
+        law, noisy, size = self.size_noise, published.noisy_n, None
+        if law is not None and noisy is not None:
+            size = NoisySizeTerm(gaussian=law.kind == "gaussian", scale=law.scale, noisy=noisy)
+        cells = self.n_entries
+        return NoisyCountsTerm.of(published.values, noise=self.noise_name, scale=self.noise.scale, cells=cells, size=size)
 
     @property
     def l1_units(self) -> int:

@@ -1,0 +1,228 @@
+"""What was published says about the confidential data: all that inference may ask of a mechanism.
+
+`Mechanism.likelihood` turns the published numbers into one of three kinds. A `CountTerm` is the likelihood of the confidential
+counts of cells, a product over the cells: C_i are the confidential counts, k cells, n = sum C, and factors that depend on
+neither C nor a latent number are left out. `TreeMeasurements` are noisy counts of ranges of cells. A `RecordDensity` is the density of each record's output given that record, and a
+`SumDensity` that of noisy sums given the exact ones. Each model of inference is for one of the kinds.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.privacy.laws.noisy_counts import STEPS, Noise
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.local.channel import Channel
+
+Kind = Literal["counts", "records", "sums"]
+
+OFF_LATTICE = 1e-6
+"""A published number that is further from its lattice than this share of a step was not made by the mechanism."""
+
+LARGEST_SCALE = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What was published, as plain numbers.
+
+    `values`: the records released in each cell; or the number beside each cell, one row for each draw where there are several;
+    or one entry for each record; or sums. `labels` name the cells where nobody listed them beforehand. `n` and `noisy_n` are
+    what was published of the number of records beside the values.
+    """
+
+    values: NDArray[Any]
+    labels: tuple[Any, ...] = ()
+    n: int | None = None
+    noisy_n: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UrnTerm:
+    """S_i records of cell i from the urn: Gamma(A + n)/Gamma(A + n + m) prod_i Gamma(alpha_i + C_i + S_i)/Gamma(alpha_i + C_i).
+
+    A = sum alpha, m = sum S. Each row of `released` is a separate run of the urn.
+    """
+
+    alpha: NDArray[np.float64]
+    released: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.alpha.ndim != 1 or not np.all(np.isfinite(self.alpha)) or np.any(self.alpha < 0.0):
+            raise ModelError("alpha needs one number, 0 or more, for each cell.")
+        _check_released(self.released, cells=len(self.alpha), axes=2)
+
+    @property
+    def cells(self) -> int:
+        """Cells."""
+        return len(self.alpha)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixtureTerm:
+    """S_i records of cell i, each uniform with probability `weight`: prod_i ((1 - weight) C_i/n + weight/k)^S_i, n public."""
+
+    weight: Fraction | float
+    released: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.weight <= 1.0:
+            raise ModelError("the weight of the uniform must be in (0, 1].")
+        _check_released(self.released, cells=len(self.released), axes=1)
+
+    @property
+    def cells(self) -> int:
+        """Cells."""
+        return len(self.released)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisySizeTerm:
+    """The number of all records plus noise: P(noisy - n) proportional to e^(-|z|/scale), or to e^(-z^2/(2 scale^2))."""
+
+    gaussian: bool
+    scale: float
+    noisy: float
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.scale <= LARGEST_SCALE and math.isfinite(self.noisy)):
+            raise ModelError(f"a noisy n is finite, and the scale of its noise positive and at most {LARGEST_SCALE:g}.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCountsTerm:
+    """Published noisy counts: prod_i P(noisy_i - steps C_i), P the law of whole-number `noise`; `noisy` in lattice steps.
+
+    `size`: what was published of n, with noise of its own.
+    """
+
+    noise: Noise
+    scale: float
+    noisy: NDArray[np.int64]
+    size: NoisySizeTerm | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self.noise, self.scale)
+        if self.noisy.ndim != 1 or self.noisy.dtype != np.int64:
+            raise ModelError("noisy counts must be whole numbers of lattice steps, one for each cell.")
+
+    @classmethod
+    def of(
+        cls, counts: NDArray[Any], *, noise: Noise, scale: float, cells: int, size: NoisySizeTerm | None = None
+    ) -> "NoisyCountsTerm":
+        """From the published counts of so many cells."""
+        noisy = whole_counts(counts * float(STEPS[noise]), cells=cells, signed=True)
+        return cls(noise=noise, scale=scale, noisy=noisy, size=size)
+
+    @property
+    def cells(self) -> int:
+        """Cells."""
+        return len(self.noisy)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyRecordsTerm:
+    """S_i records of cell i drawn from noisy counts D that are not published, and so are latent.
+
+    P(D_i - steps C_i) for each cell, and prod_i ((1 - smoothing) max(D_i, 0)/T + smoothing/k)^S_i with T = sum max(D_i, 0);
+    uniform where T = 0.
+    """
+
+    noise: Noise
+    scale: float
+    smoothing: float
+    released: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        _check_noise(self.noise, self.scale)
+        if not 0.0 <= self.smoothing <= 1.0:
+            raise ModelError("smoothing must be in [0, 1].")
+        _check_released(self.released, cells=len(self.released), axes=1)
+
+    @property
+    def cells(self) -> int:
+        """Cells."""
+        return len(self.released)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OpenUrnTerm:
+    """Records of labels that nobody listed, from the urn that opens new ones at a public rate: no cells, no prior but its own.
+
+    `of_data`: which labels the data hold, as their names show. `all_published` = False: only draws that copy a value of the
+    data were published.
+    """
+
+    n: int
+    released: NDArray[np.int64]
+    strength: float
+    discount: float
+    of_data: NDArray[np.bool_]
+    all_published: bool = True
+
+
+CountTerm = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm | OpenUrnTerm
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordDensity:
+    """Entry i of `released` has the density that `channel` gives it where record i is y_i, independently of all others."""
+
+    released: NDArray[Any]
+    channel: "Channel"
+
+
+class SumDensity(Protocol):
+    """Noisy sums: what the exact ones make of the published numbers, whatever the records are."""
+
+    @property
+    def model(self) -> str:
+        """Of which model of the records these sums are all that matters."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The published sums."""
+
+    def log_density(self, exact_sums: NDArray[np.float64]) -> float:
+        """Log probability of the published sums if the exact ones were these."""
+
+    def log_density_of_size(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log probability of what was said about n, for each possible n."""
+
+
+Likelihood = CountTerm | TreeMeasurements | RecordDensity | SumDensity
+
+
+def whole_counts(values: Any, *, cells: int, records: int | None = None, signed: bool = False) -> NDArray[np.int64]:
+    """Published numbers as integers, one for each cell and `records` in all, checked."""
+    values = np.asarray(values)
+    if values.shape != (cells,) or values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)):
+        raise ModelError(f"released counts must be numbers, one for each of the {cells:,} cells.")
+    rounded = np.rint(values)
+    if np.any(np.abs(values - rounded) > OFF_LATTICE * np.maximum(1.0, np.abs(rounded) * 1e-6)):
+        raise ModelError("the released numbers are not ones that the mechanism can publish.")
+    whole: NDArray[np.int64] = rounded.astype(np.int64)
+    if not signed and np.any(whole < 0):
+        raise ModelError("released counts must not be negative.")
+    if records is not None and whole.sum() != records:
+        raise ModelError(f"the released counts do not add up to the {records:,} records that the mechanism publishes.")
+    return whole
+
+
+def _check_released(released: NDArray[np.int64], *, cells: int, axes: int) -> None:
+    if released.ndim != axes or released.dtype != np.int64 or released.shape[-1] != cells or np.any(released < 0):
+        raise ModelError("released counts must be whole numbers, 0 or more, one for each cell.")
+
+
+def _check_noise(noise: Noise, scale: float) -> None:
+    if noise not in STEPS:
+        raise ModelError(f"the noise {noise!r} is not known.", hint=", ".join(STEPS))
+    if not 0.0 < scale <= LARGEST_SCALE:
+        raise ModelError(f"the scale of noise must be positive and at most {LARGEST_SCALE:g}.")
