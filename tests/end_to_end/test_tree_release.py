@@ -57,7 +57,6 @@ def test_records_follow_from_measurements_certificate_and_seed_alone(tmp_path):
     counts = pd.read_csv(tmp_path / "out" / "measurements.csv")["count"].to_numpy()
     seed = release.certificate["synthetic"]["seed"]
     again = synthetic_table(
-        mechanism,
         mechanism.measurements(mechanism.read(counts)),
         domain=privurn.JointDomain({"value": GRID}),
         records=3000,

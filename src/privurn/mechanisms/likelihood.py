@@ -1,9 +1,10 @@
 """What was published says about the confidential data: all that inference may ask of a mechanism.
 
-`Mechanism.likelihood` turns the published numbers into one of three kinds. A `CountTerm` is the likelihood of the confidential
+`Mechanism.likelihood` turns the published numbers into one of four kinds. A `CountTerm` is the likelihood of the confidential
 counts of cells, a product over the cells: C_i are the confidential counts, k cells, n = sum C, and factors that depend on
-neither C nor a latent number are left out. `TreeMeasurements` are noisy counts of ranges of cells. A `RecordDensity` is the density of each record's output given that record, and a
-`SumDensity` that of noisy sums given the exact ones. Each model of inference is for one of the kinds.
+neither C nor a latent number are left out. `TreeMeasurements` are noisy counts of ranges of cells. A `RecordDensity` is the
+density of each record's output given that record, and a `SumDensity` that of noisy sums given the exact ones. Each model of
+inference is for one of the kinds.
 """
 
 import math

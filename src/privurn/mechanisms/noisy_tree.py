@@ -210,6 +210,7 @@ class PerturbedTree(Mechanism):
             total=self.n,
             special=tuple(int(each) for each in counts.special),
             special_noise=None if self.special_scale is None else (kind, self.special_scale),
+            places=np.concatenate([self.tree_cells, self.special_cells]),
         )
 
     def read(self, published: NDArray[np.int64]) -> TreeCounts:
@@ -271,12 +272,6 @@ class PerturbedTree(Mechanism):
     def special_cells(self) -> NDArray[np.int64]:
         """Cells of the domain beside the tree."""
         return np.flatnonzero(~self._ordered)
-
-    def in_domain(self, cells: NDArray[Any], special: NDArray[Any]) -> NDArray[Any]:
-        """Numbers of the tree's cells and of those beside it, by the domain's numbers; along the first axis."""
-        out = np.empty((self.cells, *cells.shape[1:]), np.result_type(cells, special))
-        out[self.tree_cells], out[self.special_cells] = cells, special
-        return out
 
     def exact_counts(self, counts: CountTable) -> TreeCounts:
         """What is measured, without noise: confidential."""

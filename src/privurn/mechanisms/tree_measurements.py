@@ -1,7 +1,7 @@
 """What a noisy tree publishes: noisy counts of all nodes of some depths, and of the special cells beside the tree."""
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ class TreeMeasurements:
 
     `depths` go up; `noisy` and `noise` have one entry for each of them, `noisy` one number for each node. `total`: the public
     number of records in the tree and its special cells together; None where it is secret. `special`: noisy counts of the cells
-    that hang beside the tree (missing, other), all with `special_noise`.
+    that hang beside the tree (missing, other), all with `special_noise`. `places`: numbers that the tree's cells, and then the
+    special ones, have in a domain; left out, these very numbers.
 
     >>> tree = CellTree((4,))
     >>> TreeMeasurements(tree, (2,), (np.array([3, 0, 1, -1]),), (("laplace", 1.0),), total=4).special
@@ -34,6 +35,7 @@ class TreeMeasurements:
     total: int | None = None
     special: tuple[int, ...] = ()
     special_noise: Noise | None = None
+    places: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if not self.depths or not len(self.depths) == len(self.noisy) == len(self.noise):
@@ -51,6 +53,15 @@ class TreeMeasurements:
             if kind not in get_args(NoiseKind):
                 raise ModelError(f"noise of the kind {kind!r} is not known.", hint="laplace or gaussian")
             check_scale(scale)
+
+    def in_domain(self, cells: NDArray[Any], special: NDArray[Any]) -> NDArray[Any]:
+        """Numbers of the tree's cells and of the special ones, by the domain's numbers; along the first axis."""
+        both = np.concatenate([cells, special])
+        if self.places is None:
+            return both
+        out = np.empty_like(both)
+        out[self.places] = both
+        return out
 
     def own(self, depth: int) -> tuple[NDArray[np.int64], Noise] | None:
         """Noisy counts and noise of a depth, where it is measured."""

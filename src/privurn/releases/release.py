@@ -174,9 +174,7 @@ def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> Sy
     recipe: Any = job.recipe
     measured = mechanism.measurements(drawn.counts)
     records = recipe.records or (measured.total if recipe.copies == 1 else None)
-    return synthetic_table(
-        mechanism, measured, domain=domain, records=records, copies=recipe.copies, seed=public_seed(job.entropy)
-    )
+    return synthetic_table(measured, domain=domain, records=records, copies=recipe.copies, seed=public_seed(job.entropy))
 
 
 def _check_spread(recipe: Recipe, domain: JointDomain) -> None:

@@ -17,7 +17,6 @@ from privurn.errors import ModelError
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
-from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.entropy import SeededEntropy
@@ -30,14 +29,14 @@ SEEDS = 2**53
 
 
 def synthetic_table(
-    mechanism: PerturbedTree, measured: TreeMeasurements, *, domain: JointDomain, records: int | None, copies: int, seed: int
+    measured: TreeMeasurements, *, domain: JointDomain, records: int | None, copies: int, seed: int
 ) -> SyntheticTable:
     """Records as a table; `records` of a single copy: as many as were measured where left out."""
     rng = np.random.default_rng(seed)
     if copies == 1:
-        tables = [face_value_counts(mechanism, measured, records=records, rng=rng)]
+        tables = [face_value_counts(measured, records=records, rng=rng)]
     else:
-        tables = list(drawn_tables(mechanism, measured, copies, rng=rng))
+        tables = list(drawn_tables(measured, copies, rng=rng))
         check_records(sum(int(each.sum()) for each in tables))
     cells = [records_in_random_order(each, rng=rng) for each in tables]
     made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
@@ -47,9 +46,7 @@ def synthetic_table(
     return SyntheticTable(made, copies, seed)
 
 
-def face_value_counts(
-    mechanism: PerturbedTree, measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator
-) -> Whole:
+def face_value_counts(measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator) -> Whole:
     """How many records each cell of the domain gets."""
     found = approximate_posterior(measured)
     weight = float(found.counts.sum() + found.special.sum())
@@ -59,12 +56,10 @@ def face_value_counts(
     counts, special = balanced_counts(
         measured.tree, found.counts * (size / weight), rng=rng, special=found.special * (size / weight)
     )
-    return np.asarray(mechanism.in_domain(counts, special), np.int64)
+    return np.asarray(measured.in_domain(counts, special), np.int64)
 
 
-def drawn_tables(
-    mechanism: PerturbedTree, measured: TreeMeasurements, copies: int, *, rng: np.random.Generator
-) -> Iterator[Whole]:
+def drawn_tables(measured: TreeMeasurements, copies: int, *, rng: np.random.Generator) -> Iterator[Whole]:
     """Confidential tables drawn from their posterior: independent draws, which are approximate, made whole."""
     cells = measured.tree.cells
     for batch in IndependentDraws(measured).batches(copies, rng=rng):
@@ -72,13 +67,13 @@ def drawn_tables(
             n = round(float(drawn.sum())) if measured.total is None else measured.total
             scaled = drawn * (n / drawn.sum()) if drawn.sum() > 0.0 else np.full(len(drawn), n / len(drawn))
             counts, special = balanced_counts(measured.tree, scaled[:cells], rng=rng, special=scaled[cells:])
-            yield np.asarray(mechanism.in_domain(counts, special), np.int64)
+            yield np.asarray(measured.in_domain(counts, special), np.int64)
 
 
 def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator) -> Whole:
     """For comparisons, never for a release: how many of as many records as confidential ones each cell gets."""
     measured = mechanism.measurements(mechanism.simulate(counts, rng=rng))
-    return face_value_counts(mechanism, measured, records=counts.n, rng=rng)
+    return face_value_counts(measured, records=counts.n, rng=rng)
 
 
 def public_seed(entropy: Any) -> int:

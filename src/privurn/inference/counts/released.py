@@ -75,6 +75,8 @@ class Observed:
     @cached_property
     def term(self) -> Any:
         """The likelihood of the confidential counts, or the mechanism's refusal."""
+        if self.measured is not None:
+            return self.measured
         return self.mechanism.likelihood(Numbers(self.counts, self.labels, self.public_n, self.noisy_n))
 
     @property
@@ -93,7 +95,7 @@ class Observed:
     @property
     def face_value(self) -> NDArray[np.float64]:
         """Counts that someone would read off who takes the release for the data themselves."""
-        if self.publishes_records:
+        if self.publishes_records or self.measured is not None:
             return self.counts.astype(np.float64)
         if isinstance(self.term, NoisyCountsTerm):
             return np.maximum(self.counts.astype(np.float64), 0.0)
@@ -191,7 +193,7 @@ def _read_tree(table: Source, mechanism: Any, domain: JointDomain, column: str) 
     measured = mechanism.likelihood(Numbers(noisy))
     found = approximate_posterior(measured)
     return Observed(
-        mechanism=mechanism, domain=domain, counts=mechanism.in_domain(found.counts, found.special), measured=measured
+        mechanism=mechanism, domain=domain, counts=measured.in_domain(found.counts, found.special), measured=measured
     )
 
 

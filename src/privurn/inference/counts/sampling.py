@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +137,13 @@ def naive_draws(job: Job, reduction: Reduction) -> Draws:
 def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
     """Independent draws, approximate; or the exact chain where that is asked for."""
     observed, model = job.observed[0], job.tree
-    measured, mechanism = observed.measured, cast(Any, observed.mechanism)
+    measured = observed.measured
     assert model is not None  # the caller has looked
     assert measured is not None
     base = model.base_of(measured.tree.cells)
-    place = mechanism.in_domain
     if model.exact:
         engine = TreeCounts(measured=measured, base=base, largest_n=model.largest_n)
-        sampler = TreeSampler(engine=engine, reduction=reduction, place=place)
+        sampler = TreeSampler(engine=engine, reduction=reduction)
         judged = [f"{of}:{name}" for name in reduction.names] + ["n"] * (job.n is None)
         draws, problems = run_engine(
             sampler,
@@ -155,7 +154,7 @@ def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
         say_not_mixed(draws, problems, stacklevel=6)
         found, markov, stats = {name: draws[name] for name in draws.names}, True, draws.sample_stats
     else:
-        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base), place), False, {}
+        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base)), False, {}
     views = {}
     for view in ("population", "sample"):
         named = {name: found[f"{view}:{name}"] for name in reduction.names}
@@ -165,7 +164,7 @@ def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
     return views
 
 
-def _tree_draws(job: Job, reduction: Reduction, source: IndependentDraws, place: Callable[..., Any]) -> Arrays:
+def _tree_draws(job: Job, reduction: Reduction, source: IndependentDraws) -> Arrays:
     """Functionals of independent draws, in as many chains as asked for, which are only pieces here."""
     schedule = job.schedule
     rng, cells = np.random.default_rng(schedule.seed), source.measured.tree.cells
@@ -174,7 +173,7 @@ def _tree_draws(job: Job, reduction: Reduction, source: IndependentDraws, place:
     found["n"], done = np.empty(total), 0
     for batch in source.batches(total, rng=rng):
         for of, numbers in (("population", batch.masses), ("sample", batch.counts)):
-            for d, masses in enumerate(place(numbers[:cells], numbers[cells:]).T):
+            for d, masses in enumerate(source.measured.in_domain(numbers[:cells], numbers[cells:]).T):
                 for name, value in reduction.evaluate(masses).items():
                     found[f"{of}:{name}"][done + d] = value
         found["n"][done : done + batch.counts.shape[1]] = np.rint(batch.counts.sum(axis=0))

@@ -9,7 +9,6 @@ all ways to divide it between the tree and the special cells are equally likely 
 """
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -190,8 +189,6 @@ class TreeSampler:
     engine: TreeCounts
     reduction: "Reduction | None" = None
     tables: bool = False
-    place: Callable[..., Any] = np.append
-    """Where the functionals look for cells of the tree and for special ones."""
 
     @property
     def name(self) -> str:
@@ -244,8 +241,8 @@ class TreeSampler:
                 found["counts"][d] = table
             if self.reduction is not None:
                 for of, masses in (("population", self.engine.population(state, rng)), ("sample", table)):
-                    cells = self.engine.measured.tree.cells
-                    for name, value in self.reduction.evaluate(self.place(masses[:cells], masses[cells:])).items():
+                    own, cells = self.engine.measured, self.engine.measured.tree.cells
+                    for name, value in self.reduction.evaluate(own.in_domain(masses[:cells], masses[cells:])).items():
                         found[f"{of}:{name}"][d] = value
         return found, {key: np.array(values) for key, values in rates.items()}
 
