@@ -72,6 +72,13 @@ def registered(name: str) -> Any:
     return _imported(REGISTRY[name])
 
 
+def released_by(name: str) -> "type[Mechanism]":
+    """The class of what `rebuild` makes: for a channel, that of a release through it."""
+    through = "privurn.mechanisms.local.local_release:LocalRelease"
+    kind: type[Mechanism] = _imported(through) if name in CHANNELS else registered(name)
+    return kind
+
+
 def rebuild(name: str, parameters: dict[str, Any]) -> "Mechanism":
     """What a certificate or ledger entry names, from its parameters: all of them, of the right types, and no others."""
     kind = registered(name)

@@ -33,6 +33,9 @@ from privurn.privacy.certificate import Certificate
 from privurn.tables.columns import read_numbers
 from privurn.tables.rows import read_cells
 
+ONE_OUTPUT = (MixtureTerm, NoisyCountsTerm)
+"""Likelihoods of counts that are one output of all records, where the cells are equal bins."""
+
 WHOLE_NOISE: dict[str, NoiseKind] = {"discrete-laplace": "laplace", "discrete-gaussian": "gaussian"}
 """Noise of whole counts, as sums call it."""
 
