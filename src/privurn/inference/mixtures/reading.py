@@ -86,7 +86,7 @@ def read_privatised(source: Any) -> Privatised:
     certificate, columns = given.certificate, [str(each) for each in given.certificate["columns"]]
     private = certificate["private"] is True
     if given.mechanism.inferred_from != "records":
-        return replace(one_output(observe(given)[0]), private=private)
+        return replace(one_output(observe(given)), private=private)
     with given.open() as table:
         if certificate["domain"]["kind"] == "joint":
             domain, labels = _categories(certificate)
