@@ -31,7 +31,7 @@ def engine(n: int, *, epsilon: float, epsilon_n: float | None) -> LatentCounts:
     if mechanism.size_noise is not None:
         noisy_n = float(n + mechanism.size_noise.simulate_units(1, rng=rng)[0])
     public = NoisyStatistics(mechanism=mechanism, values=noisy, noisy_n=noisy_n)
-    [observed] = observe(public)
+    observed = observe(public)
     return LatentCounts(cells=CELLS, n=None, prior=np.ones(CELLS), terms=observed.terms, size_prior=SizePrior())
 
 

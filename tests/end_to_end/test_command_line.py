@@ -258,6 +258,7 @@ def test_plan(privurn_command):
         "perturbed-histogram",
         "smoothed-histogram",
         "posterior-sample",
+        "exponential",
     }
     text = privurn_command("plan", "--n", "2e4", "--open-labels", "--epsilon", 1, "--delta", 1e-6).stdout
     assert "label-discovery" in text

@@ -143,7 +143,7 @@ def test_chains_that_have_not_mixed_are_warned_about(run):
         (["urn", "--kernel", "beta"], 2, "--kernel is not for counts of cells"),
         (["urn", "--mle"], 2, "--mle is not for counts of cells"),
         (["urn", "--model", "regression"], 2, "--model counts"),
-        (["labels", "--model", "mixture"], 1, "no channel to infer from"),
+        (["labels", "--model", "mixture"], 2, "a mixture is no model of counts of cells"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,
 )

@@ -1,177 +1,169 @@
-"""The mechanism of docs/how-to/add-a-mechanism.md, copied into a copy of the package with one line in the registry, works."""
+"""The mechanism of docs/how-to/add-a-mechanism.md, with one line in the registry, goes everywhere."""
 
 import json
-import os
+import math
 import re
-import shutil
-import subprocess
 import sys
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import privurn
 from mechanism_contract import divergence
 from privurn.audits import audit_mechanism
+from privurn.errors import ModelError
+from privurn.inference.counts.released import Observed
+from privurn.mechanisms.likelihood import Numbers
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.registry import MECHANISMS, mechanisms, recipes
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "add-a-mechanism.md"
-SOURCE = ROOT / "src" / "privurn"
-AFTER = '    "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:PseudoPosterior",\n'
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-mechanism.md"
+SKELETON = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
 
-RELEASE = """
-import numpy as np
-from privurn.certificates.certify import certify
-from privurn.certificates.release import Release
-from privurn.domain import Categories, JointDomain
-from privurn.mechanisms.uniform_noise import calibrate_uniform_noise
-from privurn.privacy.entropy import SystemEntropy
-from privurn.privacy.ledger import Ledger
-from privurn.privacy.payer import Payer
-from privurn.privacy.profile import Guarantee
-from privurn.releases.release import pay
-from privurn.tables import count_cells, decode, open_table
-
-domain, guarantee = JointDomain({"x": Categories(["a", "b"])}), Guarantee(epsilon=1, delta=0.1)
-with open_table("data.csv") as source:
-    counts, payer = count_cells(source, domain), Payer.find(Ledger("data.csv.ledger"), source)
-made = calibrate_uniform_noise(n=counts.n, cells=domain.size, guarantee=guarantee)
-payment = pay(payer, made, guarantee, domain=domain.to_json(), n=counts.n)
-entropy = SystemEntropy()
-drawn = made.draw(counts, entropy=entropy)
-table = decode(drawn.cells, domain, extra=drawn.columns())
-certificate = certify(
-    made, guarantee=guarantee, domain=domain.to_json(), columns=table.column_names, entropy=entropy, payment=payment.stamp
-)
-Release(table, "path", certificate, (), payer.ledger).save("out")
-"""
+QUICK = ["--draws", 200, "--chains", 2, "--warm-up", 50, "--seed", 1]
+DOMAIN = ["--categories", "x=a,b", "--epsilon", 1]
+RELEASE = ["release", "data.csv", *DOMAIN, "--mechanism", "padded-sample", "--records", 6]
 
 
-COMMANDS = {
-    "verify": "verify out",
-    "verify edited": "verify edited",
-    "ledger": "ledger show data.csv.ledger --json",
-    "profile": "profile out --json",
-    "compose": "account compose out --delta 0.1",
-    "audit": "audit --certificate out --samples 1000 --seed 1 --json",
-    "report": "report out",
-    "compare": "compare data.csv --categories x=a,b --epsilon 1 --delta 0.1 --runs 1 --mechanism uniform-noise "
-    "--mechanism smoothed-histogram",
-    "infer": "infer release out",
-}
-
-DRIVER = """
-import contextlib, io, json, shlex, shutil, sys
-from pathlib import Path
-
-import privurn
-from privurn.cli.main import run
-
-def command(line):
-    out, err = io.StringIO(), io.StringIO()
-    sys.argv = ["privurn", *shlex.split(line)]
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            run()
-            code = 0
-        except SystemExit as stopped:
-            code = stopped.code or 0
-    return {"code": code, "stdout": out.getvalue(), "stderr": err.getvalue()}
-
-commands = json.loads(sys.argv[1])
-answers = {"init": command("ledger init data.csv.ledger --epsilon 2 --delta 0.3")}
-exec(Path("release.py").read_text())
-shutil.copytree("out", "edited")
-certificate = Path("edited/certificate.json")
-certificate.write_text(certificate.read_text().replace('"width": ', '"width": 1'))
-answers |= {name: command(line) for name, line in commands.items()}
-answers["home"] = privurn.__file__
-Path("answers.json").write_text(json.dumps(answers))
-"""
+@pytest.fixture(autouse=True)
+def registered(tmp_path, monkeypatch):
+    """The file of the page, and its line in the registry."""
+    (tmp_path / "padded_sample.py").write_text(SKELETON)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "padded_sample", raising=False)
+    [line] = re.findall(r'^    "(.*)": "privurn\.mechanisms\.(.*)",$', PAGE.read_text(), re.MULTILINE)
+    monkeypatch.setitem(MECHANISMS, *line)
+    yield
+    sys.modules.pop("padded_sample", None)
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    """A folder with data and a ledger, and the copied package; everything is run there, in one process."""
-    folder = tmp_path_factory.mktemp("house")
-    package = folder / "src" / "privurn"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    skeleton = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
-    (package / "mechanisms" / "uniform_noise.py").write_text(skeleton)
-    registry = package / "mechanisms" / "registry.py"
-    before = registry.read_text()
-    assert before.count(AFTER) == 1
-    registry.write_text(
-        before.replace(AFTER, AFTER + '    "uniform-noise": "privurn.mechanisms.uniform_noise:UniformNoise",\n')
-    )
-    (folder / "data.csv").write_text("x\n" + "a\n" * 30 + "b\n" * 20)
-    (folder / "release.py").write_text(RELEASE)
-    env = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    words = [sys.executable, "-c", DRIVER, json.dumps(COMMANDS)]
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A folder with data and a ledger."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("x\n" + "a\n" * 30 + "b\n" * 20)
+    return tmp_path
+
+
+@pytest.fixture
+def released(house, privurn_command):
+    """A release through the command line, paid by a ledger."""
+    privurn_command("ledger", "init", "data.csv.ledger", "--epsilon", 3, "--delta", 0.3)
+    done = privurn_command(*RELEASE, "-o", "out")
     assert done.returncode == 0, done.stderr
-    return folder
+    return house / "out"
 
 
-@pytest.fixture(scope="module")
-def answers(house):
-    return json.loads((house / "answers.json").read_text())
+def test_it_is_planned_with_the_others(privurn_command):
+    done = privurn_command("plan", "--n", 50, "--cells", 3, "--epsilon", 1, "--json")
+    planned = {each["mechanism"]: each for each in json.loads(done.stdout)["options"]}
+    assert planned["padded-sample"]["records"] == 5
+    assert "made-up" in planned["padded-sample"]["remark"]
+    assert "dirichlet-multinomial" in planned
 
 
-def test_the_copy_is_what_runs(house, answers):
-    assert answers["home"].startswith(str(house))
-    assert answers["init"]["code"] == 0
+def test_it_has_options_of_its_own_and_is_refused_where_it_costs_too_much(house, privurn_command):
+    assert "--padding" in privurn_command("release", "--help").stdout
+    done = privurn_command(*RELEASE, "--padding", 1, "-o", "none")
+    assert done.returncode == 3
+    assert "does not meet the guarantee" in done.stderr
+    assert not (house / "none").exists()
 
 
-def test_its_release_verifies_and_an_edit_is_convicted(answers):
-    assert answers["verify"]["code"] == 0, answers["verify"]
-    assert answers["verify edited"]["code"] == 1
+def test_it_is_released_as_an_object(house):
+    recipe = recipes()["padded-sample"](padding=40)
+    words = np.array(["a"] * 30 + ["b"] * 20)
+    made = privurn.release(words, recipe, domain=privurn.Categories(["a", "b"]), epsilon=1).save("python")
+    assert len(made.data) == 5
+    assert privurn.verify("python").valid
+    found = privurn.infer("python", ask=["P(x=a)"], run=privurn.Run(draws=200, warm_up=50, chains=2, seed=1))
+    assert [row.name for row in found.summary()] == ["P(x=a)"]
 
 
-def test_the_ledger_and_the_accounts_know_it(answers):
-    assert [entry["description"] for entry in json.loads(answers["ledger"]["stdout"])["entries"]] == ["uniform-noise"]
-    assert answers["profile"]["code"] == answers["compose"]["code"] == 0
+def test_its_release_verifies_and_an_edit_is_convicted(released, privurn_command):
+    assert privurn_command("verify", released).returncode == 0
+    certificate = released / "certificate.json"
+    certificate.write_text(certificate.read_text().replace('"padding": ', '"padding": 1'))
+    assert privurn_command("verify", released).returncode == 1
 
 
-def test_it_is_audited(answers):
-    assert answers["audit"]["code"] == 0, answers["audit"]
-    assert json.loads(answers["audit"]["stdout"])["convicted"] is False
+def test_the_ledger_and_the_accounts_know_it(released, privurn_command):
+    told = json.loads(privurn_command("ledger", "show", "data.csv.ledger", "--json").stdout)
+    assert [entry["description"] for entry in told["entries"]] == ["padded-sample"]
+    assert privurn_command("profile", released, "--json").returncode == 0
+    assert privurn_command("account", "compose", released, "--delta", 0.1).returncode == 0
 
 
-def test_a_report_says_what_it_is(house, answers):
-    assert answers["report"]["code"] == 0, answers["report"]
-    page = (house / "out" / "report.html").read_text()
-    assert "counts of the cells, each with a whole number" in page
-    assert "3 noisy counts" in page  # a, b and other
+def test_it_is_audited(released, privurn_command):
+    done = privurn_command("audit", "--certificate", released, "--samples", 1000, "--seed", 1, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["convicted"] is False
+    made = mechanisms()["padded-sample"](n=2, cells=2, records=1, padding=1)  # log 2
+    assert audit_mechanism(made, epsilon=0.01, samples=2000, seed=1).convicted
 
 
-def test_comparisons_and_inference_answer_in_a_sentence(answers):
-    assert answers["compare"]["code"] == 0, answers["compare"]
-    assert "uniform-noise" in answers["compare"]["stdout"]
-    assert answers["infer"]["code"] != 0
-    assert "no likelihood of counts for a release by uniform-noise" in answers["infer"]["stderr"]
+def test_a_report_says_what_it_is(released, privurn_command):
+    assert privurn_command("report", released).returncode == 0
+    page = (released / "report.html").read_text()
+    assert "made-up ones in every cell" in page
+    assert "6 synthetic records" in page
 
 
-def skeleton():
-    """The mechanism as the page has it."""
-    names = {"__name__": "skeleton"}
-    module = type(sys)("skeleton")
-    sys.modules["skeleton"] = module  # dataclasses look their module up
-    module.__dict__.update(names)
-    exec(re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1], module.__dict__)
-    return module
+def test_it_is_compared_with_others(house, privurn_command):
+    names = ["--mechanism", "padded-sample", "--mechanism", "smoothed-histogram"]
+    done = privurn_command("compare", "data.csv", *DOMAIN, "--runs", 1, *names)
+    assert done.returncode == 0, done.stderr
+    assert "padded-sample" in done.stdout
 
 
-def test_an_audit_convicts_it_of_a_smaller_claim():
-    made = skeleton().UniformNoise(n=5, cells=2, width=4)  # its delta is 7/16
-    assert audit_mechanism(made, epsilon=1.0, delta=0.1, samples=2000, seed=1).convicted
-    assert not audit_mechanism(made, samples=2000, delta=0.4375, seed=1, failure_probability=1e-9).convicted
+def test_it_is_inferred_from_alone_and_with_another_release(released, privurn_command):
+    privurn.release("data.csv", domain={"x": privurn.Categories(["a", "b"])}, epsilon=1).save("urn")
+    for folders in (["out"], ["out", "urn"]):
+        done = privurn_command("infer", *folders, "--ask", "P(x=a)", "--json", *QUICK)
+        assert done.returncode == 0, done.stderr
+        [row] = json.loads(done.stdout)["variables"]
+        assert row["name"] == "P(x=a)"
+        assert 0.0 < row["lower"] < row["upper"] < 1.0
+
+
+def test_a_mechanism_without_a_likelihood_says_why():
+    class Silent(mechanisms()["padded-sample"]):
+        likelihood = Mechanism.likelihood
+        why_not = "nobody has worked it out"
+
+    silent = Silent(n=4, cells=2, records=3, padding=2)
+    observed = Observed(mechanism=silent, domain=privurn.JointDomain({"x": privurn.Grid(0, 1, 1)}), counts=np.array([1, 2]))
+    with pytest.raises(ModelError, match=r"^there is no likelihood for a release by padded-sample: nobody has worked it out\."):
+        privurn.infer(observed)
+
+
+def law(made, counts):
+    """Of all sequences of records."""
+    total = made.n + made.padding * made.cells
+    shares = [Fraction(count + made.padding, total) for count in counts]
+    return {drawn: math.prod(shares[cell] for cell in drawn) for drawn in product(range(made.cells), repeat=made.records)}
 
 
 def test_its_claim_is_the_truth():
-    """All neighbours of two records, all noise."""
-    made = skeleton().UniformNoise(n=2, cells=2, width=3)
-    laws = {k: {(k + u, 2 - k + v): Fraction(1, 9) for u, v in product(range(3), repeat=2)} for k in range(3)}
-    for epsilon in (0.0, 0.5, 3.0):
-        assert max(divergence(laws[k], laws[k + 1], epsilon) for k in range(2)) == pytest.approx(made.profile.delta(epsilon))
+    """All neighbours of two records, all outputs: no more than the claim for any epsilon, and all of it for the pure one."""
+    made = mechanisms()["padded-sample"](n=2, cells=2, records=3, padding=2)
+    laws = [law(made, (k, 2 - k)) for k in range(3)]
+    pairs = [(first, second) for i, j in ((0, 1), (1, 2)) for first, second in permutations((laws[i], laws[j]))]
+    for epsilon in (0.0, 0.3, 0.8, 1.2, 2.0):
+        assert max(divergence(*pair, epsilon) for pair in pairs) <= made.profile.delta(epsilon) + 1e-12
+    largest = max(math.log(first[drawn] / second[drawn]) for first, second in pairs for drawn in first)
+    assert largest == pytest.approx(made.profile.pure_epsilon, rel=1e-9)
+    assert made.profile.pure_epsilon >= largest
+
+
+def test_its_likelihood_is_its_law():
+    made = mechanisms()["padded-sample"](n=3, cells=2, records=3, padding=2)
+    for k in range(4):
+        for drawn, probability in law(made, (k, 3 - k)).items():
+            released = np.bincount(drawn, minlength=2)
+            term = made.likelihood(Numbers(released))
+            shares = [(1 - term.weight) * Fraction(count, 3) + term.weight / 2 for count in (k, 3 - k)]
+            assert math.prod(share ** int(times) for share, times in zip(shares, released, strict=True)) == probability

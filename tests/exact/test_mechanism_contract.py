@@ -90,7 +90,7 @@ class CountContract(MechanismContract):
             yield tuple(self.law(mechanism, records) for records in pair)
 
     def likelihood(self, path):
-        [observed] = observe(path)
+        observed = observe(path)
         return observed.mechanism.likelihood(Numbers(observed.counts))
 
 

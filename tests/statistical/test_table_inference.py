@@ -56,7 +56,7 @@ class Chain:
     size_prior: SizePrior
 
     def __post_init__(self):
-        [observed] = observe(self.statistics)
+        observed = observe(self.statistics)
         self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=observed.terms, size_prior=self.size_prior)
         self.sampler = CountSampler(engine=self.engine, reduction=reduce(functionals_of(observed, "cells"), domain=DOMAIN))
 

@@ -431,7 +431,7 @@ def test_releases_read_back_as_they_were(names, file_format, labels, tmp_path_fa
     assert any("apostrophe" in remark for remark in saved.remarks) == runs
     from privurn.inference.counts.released import observe
 
-    [before], [after] = observe(made), observe(home / "out")
+    before, after = observe(made), observe(home / "out")
     assert before.counts.tolist() == after.counts.tolist()
     assert after.counts.sum() == len(made.data)
 

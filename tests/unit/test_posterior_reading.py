@@ -37,7 +37,7 @@ QUICK = Run(draws=20, chains=2, warm_up=10, seed=1)
 
 def same_table(release, folder):
     """The folder and the object say the same."""
-    (one,), (other,) = observe(release), observe(folder)
+    one, other = observe(release), observe(folder)
     assert np.array_equal(one.counts, other.counts)
     assert one.domain == other.domain
     assert one.mechanism == other.mechanism
@@ -93,7 +93,7 @@ def test_open_labels(tmp_path):
     result = infer(made, run=QUICK)
     assert "P(x=c)" in result.names
     urn = privurn.release(FRAME, privurn.OpenUrn(), domain={"town": privurn.OpenLabels()}, epsilon=1, delta=0.05)
-    (seen,) = observe(urn)
+    seen = observe(urn)
     assert seen.domain is None
     result = infer(urn, run=QUICK)
     total = sum(each.mean for each in result.summary())

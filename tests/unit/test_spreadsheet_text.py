@@ -111,7 +111,7 @@ def test_a_release_of_formulas(tmp_path):
     from privurn.inference.counts.released import observe
     from privurn.reports.html.released import read_release
 
-    [observed] = observe(tmp_path / "out")
+    observed = observe(tmp_path / "out")
     released = made.data["+col"].to_pylist()
     assert observed.counts.tolist() == [released.count(label) for label in [*labels, "other"]]
     cells = read_release(tmp_path / "out", saved.certificate)
@@ -126,7 +126,7 @@ def test_discovered_labels_and_privatised_ones_are_read_back(tmp_path):
     from privurn.inference.counts.released import observe
     from privurn.inference.mixtures.reading import read_privatised
 
-    [observed] = observe(tmp_path / "open")
+    observed = observe(tmp_path / "open")
     assert observed.counts.sum() == len(made.data)
     noisy = privurn.privatise(data, domain={"town": privurn.Categories(["=a", "b"])}, epsilon=3)
     noisy.save(tmp_path / "noisy")

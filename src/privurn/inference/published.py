@@ -63,7 +63,7 @@ def _read(source: Any) -> Published:
         return _certified(_sums(source.statistics), source.certificate)
     found = verified(source)
     records = found.mechanism.inferred_from == "records"
-    return _certified(read_privatised(found) if records else observe(found)[0], found.certificate)
+    return _certified(read_privatised(found) if records else observe(found), found.certificate)
 
 
 def _certified(numbers: Any, certificate: Certificate) -> Published:
@@ -72,4 +72,4 @@ def _certified(numbers: Any, certificate: Certificate) -> Published:
 
 def _sums(statistics: NoisyStatistics) -> Observed | NoisyStatistics:
     """Noisy counts of cells are counts, whoever published them."""
-    return statistics if statistics.mechanism.counted is None else observe(statistics)[0]
+    return statistics if statistics.mechanism.counted is None else observe(statistics)

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 MECHANISMS = {
     "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:DirichletMultinomial",
-    "dirichlet-process": "privurn.mechanisms.pitman_yor:PitmanYor",
-    "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYor",
-    "label-discovery": "privurn.mechanisms.label_discovery:DiscoveredUrn",
-    "noisy-tree": "privurn.mechanisms.noisy_tree:PerturbedTree",
+    "noisy-tree": "privurn.mechanisms.tree_layout:PerturbedTree",
     "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:PerturbedHistogram",
     "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:SmoothedHistogram",
     "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorSample",
+    "label-discovery": "privurn.mechanisms.label_discovery:DiscoveredUrn",
+    "dirichlet-process": "privurn.mechanisms.pitman_yor:PitmanYor",
+    "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYor",
     "exponential": "privurn.mechanisms.exponential:ExponentialHistogram",
     "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:PseudoPosterior",
 }
-"""On the counts of a domain."""
+"""On the counts of a domain, in the order in which they are offered. Recipes stand beside them, in the same module."""
 
 CHANNELS = {
     "local-laplace": "privurn.mechanisms.local.laplace:LaplaceChannel",
@@ -59,32 +59,8 @@ GLOBAL_CHANNELS = {
 }
 """Laws of one output for all records, by their own names: for inference; their releases are certified as mechanisms."""
 
-RECIPES = {
-    "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:Urn",
-    "noisy-tree": "privurn.mechanisms.tree_layout:NoisyTree",
-    "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:NoisyCounts",
-    "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:Smoothed",
-    "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorDraws",
-    "label-discovery": "privurn.mechanisms.label_discovery:Discover",
-    "dirichlet-process": "privurn.mechanisms.pitman_yor:OpenUrn",
-    "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYorUrn",
-    "exponential": "privurn.mechanisms.exponential:Exponential",
-    "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:Pseudo",
-}
-"""What can be asked for, by the name that the command line uses, in the order in which it is offered."""
-
 DEFAULTS = {"labels": "label-discovery", "order": "noisy-tree", "cells": "dirichlet-multinomial"}
 """What is made where nothing is asked for: of labels that nobody listed, of one or two columns of numbers, of all else."""
-
-CHANNEL_RECIPES = {
-    "laplace": "privurn.mechanisms.local.laplace:Laplace",
-    "gaussian": "privurn.mechanisms.local.gaussian:Gaussian",
-    "haar-wavelet": "privurn.mechanisms.local.haar_wavelet:HaarWavelet",
-    "randomised-response": "privurn.mechanisms.local.randomised_responses:RandomisedResponse",
-    "discrete-laplace": "privurn.mechanisms.local.laplace:DiscreteLaplace",
-    "discrete-gaussian": "privurn.mechanisms.local.gaussian:DiscreteGaussian",
-}
-"""Channels that can be asked for, likewise."""
 
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""
@@ -95,6 +71,13 @@ def registered(name: str) -> Any:
     if name not in REGISTRY:
         raise CertificateError(f"the mechanism {name!r} is not known to this version.")
     return _imported(REGISTRY[name])
+
+
+def released_by(name: str) -> "type[Mechanism]":
+    """The class of what `rebuild` makes: for a channel, that of a release through it."""
+    through = "privurn.mechanisms.local.local_release:LocalRelease"
+    kind: type[Mechanism] = _imported(through) if name in CHANNELS else registered(name)
+    return kind
 
 
 def rebuild(name: str, parameters: dict[str, Any]) -> "Mechanism":
@@ -119,18 +102,25 @@ def mechanisms() -> "dict[str, type[Mechanism]]":
 
 def recipes() -> "dict[str, type[Recipe]]":
     """What can be asked for, by name."""
-    return _classes(RECIPES)
+    from privurn.mechanisms.recipe import Recipe
+
+    return _recipes(MECHANISMS, Recipe)
 
 
 def default_recipe(of: str) -> "type[Recipe]":
     """What is made where nothing is asked for, of something that DEFAULTS lists."""
-    kind: type[Recipe] = _imported(RECIPES[DEFAULTS[of]])
+    from privurn.mechanisms.recipe import Recipe
+
+    name = DEFAULTS[of]
+    kind: type[Recipe] = _recipes({name: MECHANISMS[name]}, Recipe)[name]
     return kind
 
 
 def channel_recipes() -> "dict[str, type[ChannelRecipe]]":
     """Channels that can be asked for, by name."""
-    return _classes(CHANNEL_RECIPES)
+    from privurn.mechanisms.local.recipe import ChannelRecipe
+
+    return _recipes(CHANNELS, ChannelRecipe)
 
 
 def local_channels() -> "dict[str, type[LocalChannel]]":
@@ -161,6 +151,17 @@ def channel_from_parameters(name: str, parameters: dict[str, Any]) -> "Channel":
 
 def _classes(entries: Mapping[str, str]) -> dict[str, Any]:
     return {name: _imported(place) for name, place in entries.items()}
+
+
+def _recipes(entries: Mapping[str, str], base: Any) -> dict[str, Any]:
+    """What the entries' modules define beside them, by the name that it is asked for with."""
+    found: dict[str, Any] = {}
+    for place in entries.values():
+        module = import_module(place.partition(":")[0])
+        for each in vars(module).values():
+            if isinstance(each, type) and issubclass(each, base) and each.__module__ == module.__name__:
+                found[each.alias] = each  # type: ignore[attr-defined]
+    return found
 
 
 def _imported(place: str) -> Any:

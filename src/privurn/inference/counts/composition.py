@@ -136,7 +136,7 @@ def closed_form(term: Likelihood, *, n: int | None) -> Composition:
     """The same from the likelihood of the counts."""
     if not isinstance(term, UrnTerm) or not np.any(term.alpha > 0.0):
         raise ModelError(
-            "the release does not come from an urn on a finite domain whose every record is published.",
+            "what was released is not an urn on a finite domain whose every record is published.",
             hint="Use the posterior with latent counts",
         )
     if n is None:

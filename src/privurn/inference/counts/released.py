@@ -6,22 +6,19 @@ Reading is strict. A published value that the domain does not hold is an error: 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.certificates.statistics import ReleasedStatistics, read_statistics
 from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
-from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.errors import CertificateError, DomainError, ModelError
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.verified import Verified, verified
 from privurn.mechanisms.likelihood import NoisyCountsTerm, Numbers
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.certificate import is_statistics, read_json
 from privurn.tables import Source
 from privurn.tables.cells import cell_values
 
@@ -102,21 +99,15 @@ class Observed:
         return self.shares * float(self.mechanism.n or self.mechanism.records)
 
 
-def observe(source: Any) -> tuple[Observed, ...]:
-    """One release or several of the same data, each a `Release`, a folder, or already `Observed`."""
-    several = isinstance(source, Sequence) and not isinstance(source, (str, bytes))
-    found, named = [], []
-    for each in source if several else [source]:
-        observed, sha256 = _observe_one(each)
-        found.append(observed)
-        named.append(sha256)
-    if not found:
-        raise FormatError("no release was given.", hint="Name a release folder")
-    check_same_data(found)
-    known = [each for each in named if each is not None]
-    if len(set(known)) < len(known):
-        raise FormatError("the same release was named twice.", hint="It tells no more the second time")
-    return tuple(found)
+def observe(source: Any) -> Observed:
+    """A release of counts, verified: a `Release`, a folder, noisy counts of cells, or what is `Observed` already."""
+    if isinstance(source, Observed):
+        return source
+    if isinstance(source, NoisyStatistics):
+        return _table(source)
+    found = verified(source)
+    with found.open() as table:
+        return _read(table, found)
 
 
 def check_same_data(found: Sequence[Observed]) -> None:
@@ -132,21 +123,6 @@ def check_same_data(found: Sequence[Observed]) -> None:
             )
     if len({each.n for each in found} - {None}) > 1:
         raise ModelError("the releases were made from different numbers of records, so not from the same data.")
-
-
-def _observe_one(source: Any) -> tuple[Observed, str | None]:
-    """The release, and the hash that its certificate carries; None for what has none."""
-    if isinstance(source, Observed):
-        return source, None
-    if isinstance(source, NoisyStatistics):
-        return _table(source), None
-    if isinstance(source, (str, Path)) and Path(source).is_file() and is_statistics(read_json(Path(source))):
-        source = read_statistics(Path(source))
-    if isinstance(source, ReleasedStatistics):
-        return _table(source.statistics), str(source.certificate["sha256"])
-    found = verified(source)
-    with found.open() as table:
-        return _read(table, found), str(found.certificate["sha256"])
 
 
 def _table(statistics: NoisyStatistics) -> Observed:

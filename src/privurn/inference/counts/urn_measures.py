@@ -242,7 +242,7 @@ def open_posterior(term: Likelihood, *, labels: tuple[Any, ...], of_data: ArrayL
     """The same from the likelihood of the labels' counts."""
     if not isinstance(term, OpenUrnTerm):
         raise ModelError(
-            "the release does not come from an urn on an open domain.",
+            "what was released is not an urn on an open domain.",
             hint="Its cells are listed, or were named by their counts: use privurn.inference.counts.composition",
         )
     flags = None if of_data is None else np.asarray(of_data, np.bool_)

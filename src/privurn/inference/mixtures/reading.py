@@ -33,6 +33,9 @@ from privurn.privacy.certificate import Certificate
 from privurn.tables.columns import read_numbers
 from privurn.tables.rows import read_cells
 
+ONE_OUTPUT = (MixtureTerm, NoisyCountsTerm)
+"""Likelihoods of counts that are one output of all records, where the cells are equal bins."""
+
 WHOLE_NOISE: dict[str, NoiseKind] = {"discrete-laplace": "laplace", "discrete-gaussian": "gaussian"}
 """Noise of whole counts, as sums call it."""
 
@@ -83,7 +86,7 @@ def read_privatised(source: Any) -> Privatised:
     certificate, columns = given.certificate, [str(each) for each in given.certificate["columns"]]
     private = certificate["private"] is True
     if given.mechanism.inferred_from != "records":
-        return replace(one_output(observe(given)[0]), private=private)
+        return replace(one_output(observe(given)), private=private)
     with given.open() as table:
         if certificate["domain"]["kind"] == "joint":
             domain, labels = _categories(certificate)
