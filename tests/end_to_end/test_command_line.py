@@ -259,6 +259,7 @@ def test_plan(privurn_command):
         "smoothed-histogram",
         "posterior-sample",
         "exponential",
+        "noisy-tree",
     }
     text = privurn_command("plan", "--n", "2e4", "--open-labels", "--epsilon", 1, "--delta", 1e-6).stdout
     assert "label-discovery" in text

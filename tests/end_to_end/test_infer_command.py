@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     frame = pd.DataFrame({"pay": rng.gamma(4, 9000, 5000), "town": rng.choice(["x", "y"], 5000)})
     domain = privurn.Grid(0, 80_000, 8_000)
     pair = {"epsilon": 1, "delta": 1e-6}
-    privurn.release(frame, domain={"pay": domain}, **pair).save(path / "urn")
+    privurn.release(frame, privurn.Urn(), domain={"pay": domain}, **pair).save(path / "urn")
     noisy = {"mechanism": privurn.NoisyCounts(publish="counts")}
     privurn.release(frame, domain={"pay": domain}, **noisy, **pair).save(path / "noisy")
     privurn.release(frame, privurn.OpenUrn(), domain={"town": privurn.OpenLabels()}, epsilon=1, delta=1e-2).save(

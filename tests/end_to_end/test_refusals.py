@@ -59,11 +59,11 @@ def typed(words, alternative):
 
 REFUSED = [
     # urns
-    f"{PAY} {PAIR} --alpha 1",
-    f"{PAY} {PAIR} --alpha 1e-9 --records 5000",
-    f"{PAY} --epsilon 0.5 --alpha 2",
-    f"{PAY} {PAIR} --alpha 2 --contributions 3",
-    f"{PAY} {PAIR} --alpha 2 --neighbouring add-remove --records 300",
+    f"{PAY} {PAIR} --mechanism dirichlet-multinomial --alpha 1",
+    f"{PAY} {PAIR} --mechanism dirichlet-multinomial --alpha 1e-9 --records 5000",
+    f"{PAY} --epsilon 0.5 --mechanism dirichlet-multinomial --alpha 2",
+    f"{PAY} {PAIR} --mechanism dirichlet-multinomial --alpha 2 --contributions 3",
+    f"{PAY} {PAIR} --mechanism dirichlet-multinomial --alpha 2 --neighbouring add-remove --records 300",
     f"{PAY} {PAIR} --mechanism dirichlet-process",
     f"{PAY} {PAIR} --mechanism dirichlet-process --records 100000",
     f"{PAY} --epsilon 1 --delta 0.1 --mechanism pitman-yor --discount 0.5 --records 300",
@@ -122,7 +122,7 @@ def test_each_alternative_works_when_typed(line, table, tmp_path):
 
 def test_records_and_weights_offered_are_the_nearest(table, tmp_path):
     """One record more, or a thousandth less of the prior, is refused again."""
-    words = shlex.split(f"{PAY} {PAIR} --alpha 2")
+    words = shlex.split(f"{PAY} {PAIR} --mechanism dirichlet-multinomial --alpha 2")
     with pytest.raises(CalibrationError) as refused:
         attempt(table, tmp_path / "refused", words)
     fewer, prior, _ = (each.changes.get("mechanism") for each in refused.value.alternatives)

@@ -27,6 +27,7 @@ from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
 from privurn.mechanisms.models import Bernoulli
+from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
@@ -177,6 +178,16 @@ class TestLabelDiscovery(CountContract):
             for (cell,), share in dirichlet_multinomial_law(counts, alphas=(urn.alpha,) * urn.cells, m=1).items():
                 found[tuple(kept), (*kept, "other")[cell]] += chance * float(share)
         return found
+
+
+class TestNoisyTree(CountContract):
+    name, data, domain = "noisy-tree", NUMBERS, Grid(0, 4, 1)
+
+    def tiny(self):
+        return PerturbedTree(n=2, shape=(2,), depths=(1,), scales=(1.5,), noise="discrete-laplace")
+
+    def law(self, mechanism, records):
+        return noise_law(counted(records, 2), noise="laplace", scale=mechanism.scales[0])
 
 
 class TestPerturbedHistogram(CountContract):

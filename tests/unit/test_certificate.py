@@ -25,7 +25,7 @@ def saved(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
     data = np.random.default_rng(0).integers(0, 10, 3000)
     arguments = {"epsilon": 1.0, "delta": 1e-5, **NAMES[request.param]}
-    privurn.release(data, domain=privurn.Grid(0, 9, 1), **arguments).save(folder)
+    privurn.release(data, privurn.Urn(), domain=privurn.Grid(0, 9, 1), **arguments).save(folder)
     return folder
 
 
@@ -91,7 +91,7 @@ def test_a_resealed_lie_about_the_guarantee_is_still_seen(tmp_path_factory, edit
     """Even with its hash made to fit, a certificate must agree with the figures that its parameters give."""
     folder = tmp_path_factory.mktemp("lie") / "out"
     data = np.random.default_rng(0).integers(0, 10, 3000)
-    privurn.release(data, domain=privurn.Grid(0, 9, 1), epsilon=1.0, delta=1e-5).save(folder)
+    privurn.release(data, privurn.Urn(), domain=privurn.Grid(0, 9, 1), epsilon=1.0, delta=1e-5).save(folder)
     content = json.loads((folder / "certificate.json").read_text())
     edit(content)
     (folder / "certificate.json").write_text(Certificate.seal(content).to_json())

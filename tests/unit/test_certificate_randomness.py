@@ -21,7 +21,9 @@ LABELS = pd.DataFrame({"kind": ["a"] * 500 + ["b"] * 400})
 
 
 def released(entropy=None, **extra):
-    return privurn.release(DATA, **{"domain": GRID, "epsilon": 1, "delta": 1e-6, "entropy": entropy, **extra})
+    return privurn.release(
+        DATA, **{"mechanism": privurn.Urn(), "domain": GRID, "epsilon": 1, "delta": 1e-6, "entropy": entropy, **extra}
+    )
 
 
 WITH_NOISE = {

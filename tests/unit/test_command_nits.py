@@ -30,7 +30,20 @@ def table(tmp_path_factory):
 
 def release(privurn_command, table, *words):
     folder = table.parent
-    return privurn_command("release", table, "--column", "x", "--grid", "0:6:1", "--epsilon", 1, *words, cwd=folder)
+    return privurn_command(
+        "release",
+        table,
+        "--column",
+        "x",
+        "--grid",
+        "0:6:1",
+        "--epsilon",
+        1,
+        "--mechanism",
+        "dirichlet-multinomial",
+        *words,
+        cwd=folder,
+    )
 
 
 def test_a_folder_that_is_not_there_is_bad_input_for_all(privurn_command, tmp_path):

@@ -230,7 +230,7 @@ def test_results_are_ordered_and_summarised():
     found = compared()
     medians = [each.medians[0] for each in found.results]
     assert medians == sorted(medians)
-    assert len({each.name.partition(",")[0] for each in found.results}) == 7
+    assert len({each.name.partition(",")[0] for each in found.results}) == 8
     best = found.best
     assert best.medians[0] == np.median(best.errors[:, 0])
     low, high = np.quantile(best.errors[:, 1], [0.25, 0.75])

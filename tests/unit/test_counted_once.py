@@ -151,7 +151,9 @@ def test_a_column_called_as_ours_gives_the_same_release(tmp_path):
     for name in ("joint_cell", "cell", "n"):
         frame = pa.table({name: records, "label": records})
         out = [
-            privurn.release(each, domain={column: Grid(0, 10, 1)}, epsilon=1, delta=1e-3, entropy=SeededEntropy(3)).data
+            privurn.release(
+                each, privurn.Urn(), domain={column: Grid(0, 10, 1)}, epsilon=1, delta=1e-3, entropy=SeededEntropy(3)
+            ).data
             for each, column in ((frame, name), (frame.rename_columns(["a", "b"]), "a"))
         ]
         assert out[0].column(0).to_pylist() == out[1].column(0).to_pylist()

@@ -47,7 +47,7 @@ def test_pure_releases_can_be_paid_in_rho(tmp_path):
     data = [i % 4 for i in range(400)]
     import polars as pl
 
-    privurn.release(pl.DataFrame({"x": data}), domain=privurn.Grid(0, 3, 1), epsilon=0.5, ledger=ledger)
+    privurn.release(pl.DataFrame({"x": data}), privurn.Urn(), domain=privurn.Grid(0, 3, 1), epsilon=0.5, ledger=ledger)
     assert ledger.remaining()["rho"] == pytest.approx(0.5 - 0.125, rel=1e-4)
 
 
@@ -106,7 +106,9 @@ def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
     paid = []
     draw = DirichletMultinomial.draw
     monkeypatch.setattr(DirichletMultinomial, "draw", lambda *a, **k: (paid.append(len(ledger.entries())), draw(*a, **k))[1])
-    out = privurn.release(np.arange(100) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l")
+    out = privurn.release(
+        np.arange(100) % 5, privurn.Urn(), domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l"
+    )
     assert paid == [1]
     entry = ledger.entries()[0]
     assert out.certificate["ledger"] == {"used": True, "ledger": ledger.meta["id"], "entry": 1, "hash": entry.hash}
@@ -114,7 +116,9 @@ def test_a_release_is_paid_for_before_it_is_drawn(tmp_path, monkeypatch):
     out.save(tmp_path / "out")
     assert ledger.entries()[0].status == "released"
     with pytest.raises(BudgetExceeded):
-        privurn.release(np.arange(100) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l")
+        privurn.release(
+            np.arange(100) % 5, privurn.Urn(), domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=tmp_path / "l"
+        )
 
 
 def test_both_figures_of_what_was_spent(tmp_path):
@@ -125,7 +129,9 @@ def test_both_figures_of_what_was_spent(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=10.0, delta=1e-3)
     assert spending(ledger).tight_epsilon is None
     for _ in range(6):
-        privurn.release(np.arange(4000) % 5, domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=ledger)
+        privurn.release(
+            np.arange(4000) % 5, privurn.Urn(), domain=privurn.Grid(0, 4, 1), epsilon=0.5, delta=1e-6, ledger=ledger
+        )
     spent = spending(ledger)
     assert spent.epsilon == pytest.approx(3.0)
     assert spent.delta == pytest.approx(6e-6)

@@ -386,7 +386,7 @@ def test_what_does_not_verify_is_not_read(tmp_path):
     broken = replace(out, table=pa.table({out.table.column_names[0]: [math.nan] * 40}))
     with pytest.raises(FormatError, match="no finite number"):
         read_privatised(broken)
-    urn = privurn.release(HEIGHTS, domain=privurn.Grid(120, 220, 10), epsilon=1, delta=1e-6)
+    urn = privurn.release(HEIGHTS, privurn.Urn(), domain=privurn.Grid(120, 220, 10), epsilon=1, delta=1e-6)
     with pytest.raises(ModelError, match="a mixture is no model of counts of cells by dirichlet-multinomial"):
         read_privatised(urn)
 

@@ -116,7 +116,7 @@ def test_open_labels(tmp_path):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("release") / "out"
-    privurn.release(FRAME.dropna(), domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR).save(path)
+    privurn.release(FRAME.dropna(), privurn.Urn(), domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR).save(path)
     return path
 
 
@@ -204,10 +204,10 @@ def test_a_seeded_release_can_be_analysed():
 
 
 def test_several_releases_must_fit(folder):
-    coarse = privurn.release(FRAME.dropna(), domain={"pay": Grid(0, 80_000, 16_000)}, **PAIR)
+    coarse = privurn.release(FRAME.dropna(), privurn.Urn(), domain={"pay": Grid(0, 80_000, 16_000)}, **PAIR)
     with pytest.raises(ModelError, match="different domains"):
         infer([folder, coarse], run=QUICK)
-    fewer = privurn.release(FRAME.dropna()[:2000], domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR)
+    fewer = privurn.release(FRAME.dropna()[:2000], privurn.Urn(), domain={"pay": Grid(0, 80_000, 8_000)}, **PAIR)
     with pytest.raises(ModelError, match="different numbers of records"):
         infer([folder, fewer], run=QUICK)
 

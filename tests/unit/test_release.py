@@ -22,7 +22,7 @@ GRID = privurn.Grid(0, 80_000, 4_000)
 
 
 def test_release_of_a_column(tmp_path):
-    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6)
     assert isinstance(out.data, pd.DataFrame)
     assert list(out.data.columns) == ["pay"]
     assert len(out.data) == 8000
@@ -125,7 +125,7 @@ def test_prior_for_each_cell():
 
 
 def test_the_default_number_of_records_makes_most_of_the_data():
-    fine = privurn.release(PAY, domain={"pay": privurn.Grid(0, 80_000, 80)}, epsilon=1, delta=1e-6)
+    fine = privurn.release(PAY, privurn.Urn(), domain={"pay": privurn.Grid(0, 80_000, 80)}, epsilon=1, delta=1e-6)
     assert fine.certificate["records"] != 8000
     assert any("cells" in remark for remark in fine.remarks)
     from privurn.mechanisms.urn_plan import plan_urn
@@ -142,8 +142,8 @@ def test_the_default_number_of_records_makes_most_of_the_data():
 
 
 def test_a_person_with_several_records():
-    one = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
-    three = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, contributions=3)
+    one = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    three = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6, contributions=3)
     assert three.certificate["privacy_unit"]["contributions"] == 3
     assert three.certificate["achieved"]["delta"] <= 1e-6
     alpha = [rebuild(**each.certificate["mechanism"]).alpha for each in (one, three)]
@@ -213,7 +213,7 @@ def test_a_mechanism_knows_its_own_fields_only(recipe, field):
 
 def test_seeded_releases_are_marked_and_repeatable(tmp_path):
     def make():
-        return privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, entropy=SeededEntropy(7))
+        return privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6, entropy=SeededEntropy(7))
 
     first, second = make(), make()
     assert first.data.equals(second.data)
@@ -225,13 +225,13 @@ def test_seeded_releases_are_marked_and_repeatable(tmp_path):
 
 
 def test_a_release_keeps_no_confidential_data():
-    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6)
     seen = repr(out.__dict__) + json.dumps(dict(out.certificate.data))
     assert not any(repr(float(value)) in seen for value in PAY.pay[:200])
 
 
 def test_saving_never_overwrites(tmp_path):
-    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6)
     (tmp_path / "taken").mkdir()
     with pytest.raises(FormatError, match="exists"):
         out.save(tmp_path / "taken")
@@ -241,7 +241,7 @@ def test_saving_never_overwrites(tmp_path):
 
 
 def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch):
-    out = privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6)
+    out = privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6)
 
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -63,7 +63,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     home = tmp_path_factory.mktemp("report") / "out"
-    privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6).save(home)
+    privurn.release(PAY, privurn.Urn(), domain={"pay": GRID}, epsilon=1, delta=1e-6).save(home)
     return home
 
 

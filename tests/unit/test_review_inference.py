@@ -88,9 +88,8 @@ def test_a_pure_channel_takes_no_delta():
 
 
 def counted(folder, **how):
-    made = privurn.release(
-        np.random.default_rng(1).beta(2, 5, 400), domain=privurn.Grid(0, 1, "0.1"), epsilon=2, delta=1e-5, **how
-    )
+    data = np.random.default_rng(1).beta(2, 5, 400)
+    made = privurn.release(data, domain=privurn.Grid(0, 1, "0.1"), epsilon=2, delta=1e-5, **{"mechanism": privurn.Urn(), **how})
     return made.save(folder)
 
 
