@@ -43,17 +43,20 @@ def main() -> None:
     privurn("ledger init incomes.csv.ledger --epsilon 2 --delta 2e-6 --name incomes")
     say("4. Release")
     privurn(f"release incomes.csv --column income {GRID} {GUARANTEE} -o release")
+    privurn(f"release incomes.csv --column income {GRID} {GUARANTEE} --mechanism dirichlet-multinomial -o urn")
     say("5. Anyone can check it")
     privurn("verify release")
     privurn("ledger show incomes.csv.ledger")
     say("6. Before and after")
     before = np.loadtxt(FOLDER / "incomes.csv", skiprows=1)
-    after = np.genfromtxt(FOLDER / "release" / "data.csv", skip_header=1)
+    after = [np.genfromtxt(FOLDER / name / "data.csv", skip_header=1) for name in ("release", "urn")]
     print("   CONFIDENTIAL: the left column is computed from the confidential data; do not publish this table.")
-    print(f"   {'':8}{'before':>12}{'after':>12}")
-    for (name, old), new in zip(quantiles(before).items(), quantiles(after).values(), strict=True):
-        print(f"   {name:8}{old:12,.0f}{new:12,.0f}")
-    say(f"Everything is in {FOLDER}/: release/data.csv and release/certificate.json may be published, the rest not.")
+    print(f"   {'':8}{'before':>12}{'after':>12}{'by an urn':>12}")
+    for (name, old), new, urn in zip(quantiles(before).items(), *(quantiles(each).values() for each in after), strict=True):
+        print(f"   {name:8}{old:12,.0f}{new:12,.0f}{urn:12,.0f}")
+    say("7. What may be concluded, from what was published alone")
+    privurn('infer release --ask mean --ask q0.5 --ask "P(x>100000)" --seed 1')
+    say(f"Everything is in {FOLDER}/: the folders release and urn may be published, the rest not.")
 
 
 if __name__ == "__main__":

@@ -182,6 +182,10 @@ def test_the_command_line_makes_measurements_and_records(tmp_path, privurn_comma
     assert said["how"]["prior"] == "Polya tree"
     assert "approximate" in said["how"]["how"]
     assert privurn_command("report", "out", "-o", "page.html", cwd=tmp_path).returncode == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "What may be concluded" in page
+    assert "for use at face value" in page
+    assert "posterior band" in page
     secret = (*words[:-1], "secret", "--neighbouring", "add-remove", "--records", "3000")
     assert privurn_command("release", *secret, cwd=tmp_path).returncode == 0
     refused = privurn_command("infer", "out", "--prior", "1", cwd=tmp_path)

@@ -86,6 +86,7 @@ def what_was_released(promise: Promise) -> Markup:
         facts(
             [
                 ("rows", f"{certificate['output']['rows']:,} {mechanism.rows_are}"),
+                *_records(certificate),
                 ("columns", ", ".join(map(str, certificate["columns"]))),
                 ("mechanism", mechanism.name),
                 ("confidential records", sized),
@@ -98,6 +99,15 @@ def what_was_released(promise: Promise) -> Markup:
         bullets(tag("span", tag("strong", column), f": {words}") for column, words in domains),
         name="released",
     )
+
+
+def _records(certificate: Certificate) -> list[tuple[str, str]]:
+    """Of the records made from measurements."""
+    made = certificate["synthetic"]
+    if made is None:
+        return []
+    copies = "" if made["copies"] == 1 else f" in {made['copies']:,} copies"
+    return [("records", f"{made['rows']:,} synthetic records{copies}, made from these numbers alone ({made['file']})")]
 
 
 def what_is_promised(promise: Promise) -> Markup:

@@ -11,6 +11,7 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
 from privurn.reports.html import guarantee as public
 from privurn.reports.html.columns import compared_columns, released_columns
+from privurn.reports.html.conclusions import conclusions
 from privurn.reports.html.markup import Markup, joined, tag, void
 from privurn.reports.html.released import read_data, read_release
 from privurn.reports.html.style import STYLE
@@ -53,6 +54,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
             public.what_is_promised(promise),
             public.pictures(promise),
             released_columns(released, certificate) if own is None else own,
+            conclusions(home, certificate),
             public.parameters(promise),
             public.payment(promise),
             public.assumptions(promise),
