@@ -52,7 +52,9 @@ def wider(profile: PrivacyProfile, wanted: Guarantee) -> Iterator[Alternative]:
 def meets(profile: PrivacyProfile, guarantee: Guarantee) -> bool:
     """Whether a profile of one record keeps the guarantee for all that one person may own."""
     single = guarantee.per_record()
-    return profile.delta(single.epsilon) <= single.delta
+    if profile.delta(single.epsilon) <= single.delta:
+        return True
+    return guarantee.contributions > 1 and _unit(profile, guarantee).delta(guarantee.epsilon) <= guarantee.delta
 
 
 def epsilon_for(profile: PrivacyProfile, wanted: Guarantee) -> float | None:

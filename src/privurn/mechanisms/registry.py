@@ -25,6 +25,7 @@ MECHANISMS = {
     "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorSample",
     "exponential": "privurn.mechanisms.exponential:ExponentialHistogram",
     "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:PseudoPosterior",
+    "marginals": "privurn.mechanisms.marginals:NoisyMarginals",
 }
 """On the counts of a domain."""
 
@@ -68,6 +69,7 @@ RECIPES = {
     "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYorUrn",
     "exponential": "privurn.mechanisms.exponential:Exponential",
     "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:Pseudo",
+    "marginals": "privurn.mechanisms.marginals:Marginals",
 }
 """What can be asked for, by the name that the command line uses, in the order in which it is offered."""
 

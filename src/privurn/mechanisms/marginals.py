@@ -1,0 +1,400 @@
+"""Noisy marginals: counts of a whole table by single columns, pairs and triples of them, each with independent noise.
+
+What is published are these measurements. Records, models and intervals follow from them without touching the data again.
+The noise is OpenDP's: exact samplers on integers, from a generator that the operating system seeds. Which marginals, and how
+much noise: marginals_layout. Proof: docs/proofs/marginals.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.domain import TableDomain, domain_from_json
+from privurn.errors import DomainError, FormatError, ModelError
+from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns, MarginalCounts, MarginalLayout
+from privurn.mechanisms.marginals_layout import MOST_CELLS, check_sizes, every_set, precisions
+from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, SECRET_SIZE, Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.published import Content
+from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
+from privurn.privacy.certificate import canonical
+from privurn.privacy.entropy import Entropy
+from privurn.privacy.laws.marginals import MarginalsProfile
+from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
+from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
+from privurn.privacy.profile import Guarantee
+from privurn.tables.released import numbers
+
+if TYPE_CHECKING:
+    from privurn.domain import JointDomain
+    from privurn.privacy.audit.attack import Pair
+    from privurn.privacy.audit.raw_records import Reader
+
+NAMES = ("marginal", "cell", "count")
+"""Columns of what is published."""
+
+FEW_MARGINALS = 20
+"""Up to so many, Laplace noise may have the smaller deviation where delta is positive, and is tried."""
+
+WORKLOAD = "For example workload=[('age', 'sex'), ('age', 'sex', 'income')]"
+
+
+class DrawnMarginals(Drawn):
+    """Measured cells as a table: number of the marginal, of the cell in it (the last column's cells run fastest), and count."""
+
+    def __init__(self, layout: MarginalLayout, counts: NDArray[np.int64]) -> None:
+        self.layout = layout
+        cells = np.concatenate([np.arange(each) for each in layout.cells])
+        super().__init__(cells, weights=counts, weight_name=NAMES[-1])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All that is published."""
+        marginal = np.repeat(np.arange(len(self.layout.sets)), self.layout.cells)
+        return {"marginal": marginal, "cell": self.cells, **super().columns()}
+
+
+class MarginalsContent(Content):
+    """All marginals in order, all of their cells in order, and a whole number beside each."""
+
+    wrong = "is not the table of all measured cells and their counts"
+
+    def __init__(self, layout: MarginalLayout) -> None:
+        self.marginal = np.repeat(np.arange(len(layout.sets)), layout.cells)
+        self.cell = np.concatenate([np.arange(each) for each in layout.cells])
+        self.row = 0
+
+    def holds(self, batch: Any) -> bool:
+        """The cells are the next ones, and the counts whole numbers of 64 bits."""
+        here = slice(self.row, self.row + batch.num_rows)
+        self.row += batch.num_rows
+        found = [numbers(batch.column(i)) for i in range(batch.num_columns)]
+        if len(found) != len(NAMES) or any(each is None for each in found):
+            return False
+        marginal, cell, count = (np.asarray(each, np.float64) for each in found)
+        same = np.array_equal(marginal, self.marginal[here]) and np.array_equal(cell, self.cell[here])
+        return same and bool((count == np.rint(count)).all() and (np.abs(count) <= 2.0**63).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMarginals(Mechanism):
+    """Counts of a table with columns of `sizes` cells, by each of `sets` of columns, plus independent `noise`.
+
+    n = None: secret. `noise`: "discrete-laplace", P(j) proportional to e^(-|j|/scale), or "discrete-gaussian", P(j)
+    proportional to e^(-j^2/(2 scale^2)), with one of `scales` for each set. A column of one cell is in no set.
+
+    >>> made = NoisyMarginals(n=50, sizes=(2, 3), sets=((0,), (0, 1)), scales=(4.0, 4.0), noise="discrete-laplace")
+    >>> made.rows, made.profile.pure_epsilon
+    (8, 1.0)
+    """
+
+    n: int | None
+    sizes: tuple[int, ...]
+    sets: tuple[Columns, ...]
+    scales: tuple[float, ...]
+    noise: TreeNoise
+
+    adds_noise: ClassVar[bool] = True
+    rows_are: ClassVar[str] = "noisy counts"
+
+    def __post_init__(self) -> None:
+        if self.n is not None and self.n < 1:
+            raise ModelError("n must be a positive whole number.", hint="The number of confidential records, for example 10000")
+        if not self.sizes or min(self.sizes) < 1:
+            raise ModelError("every column needs at least one cell.")
+        if len(self.sets) != len(self.scales) or len(set(self.sets)) != len(self.sets):
+            raise ModelError("every marginal is measured once, with a scale of its noise.")
+        for each in self.sets:
+            places = list(each)
+            if not 1 <= len(each) <= LARGEST_SET or places != sorted(set(places)) or places[0] < 0:
+                raise ModelError("a marginal has one, two or three columns, in order.")
+            if places[-1] >= len(self.sizes) or min(self.sizes[j] for j in each) < 2:
+                raise ModelError("a marginal is of columns with two cells or more.")
+        if self.layout.total > MOST_CELLS:
+            raise ModelError(
+                f"noise is added to every cell, and at most {MOST_CELLS:,} are supported.",
+                hint="Use fewer or coarser columns, or a smaller workload",
+            )
+        for scale in self.scales:
+            check_scale(scale)
+        _ = self.profile  # checks the rest
+
+    @property
+    def name(self) -> str:
+        """As in the registry."""
+        return "marginals"
+
+    @cached_property
+    def layout(self) -> MarginalLayout:
+        """Cells of all marginals."""
+        return MarginalLayout(self.sizes, self.sets)
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """Cells of all columns, one column after the other."""
+        return sum(self.sizes)
+
+    @property
+    def profile(self) -> MarginalsProfile:
+        """For one record; `group` has that for several of one person."""
+        return MarginalsProfile(noise=self.noise, scales=self.scales, neighbouring=self.relation)
+
+    def zcdp(self, guarantee: Guarantee) -> float | None:
+        """That of the noise, for all records of one person."""
+        return self.profile.group(guarantee.contributions).zcdp
+
+    @property
+    def rows(self) -> int:
+        """One for each measured cell."""
+        return self.layout.total
+
+    @property
+    def records(self) -> int:  # type: ignore[override]
+        """What is drawn are the measurements."""
+        return self.rows
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard deviation of the noise on a count, for each marginal."""
+        return np.array([noise_deviation(noise=KINDS[self.noise], scale=scale) for scale in self.scales])
+
+    @property
+    def in_words(self) -> str:
+        """For readers of a report."""
+        orders = [sum(len(each) == r for each in self.sets) for r in (1, 2, 3)]
+        measured = ", ".join(f"{k:,} of {r}" for r, k in zip(("one column", "two", "three"), orders, strict=True) if k)
+        return f"counts of the table by {len(self.sets):,} sets of columns ({measured}), each with random noise added"
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """The noise, and what low-order marginals do not tell."""
+        low, high = float(self.deviations.min()), float(self.deviations.max())
+        span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return ErrorSources(
+            shrinkage="what the measured marginals do not tell of more columns together",
+            noise=f"noise: a standard deviation of {span} on each of the {self.rows:,} counts",
+        )
+
+    def draw(self, counts: MarginalCounts, *, entropy: Entropy) -> DrawnMarginals:
+        """Noise by OpenDP, whatever `entropy` is."""
+        self._check(counts)
+        kind, out = KINDS[self.noise], np.empty(self.rows, np.int64)
+        per_cell = np.repeat(np.array(self.scales), self.layout.cells)
+        for scale in sorted(set(self.scales)):
+            own = per_cell == scale
+            out[own] = noisy_integers(counts.counts[own], noise=kind, scale=scale)
+        return DrawnMarginals(self.layout, out)
+
+    def simulate(self, counts: MarginalCounts, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Floating-point twin for simulation, never for a release: the noisy counts."""
+        self._check(counts)
+        kind, out = KINDS[self.noise], counts.counts.copy()
+        per_cell = np.repeat(np.array(self.scales), self.layout.cells)
+        for scale in sorted(set(self.scales)):
+            own = np.flatnonzero(per_cell == scale)
+            out[own] += simulated_noise((len(own),), noise=kind, scale=scale, rng=rng)
+        return out
+
+    def _check(self, counts: MarginalCounts) -> None:
+        if counts.layout != self.layout:
+            raise ModelError("the mechanism was planned for other marginals than were counted.")
+        if self.n is not None and counts.n != self.n:
+            raise ModelError("the mechanism was planned for another number of records than the data hold.")
+
+    # -- what is published
+
+    def fits(self, domain: Mapping[str, Any]) -> bool:
+        """Columns of the right sizes, stated as privurn states them."""
+        stated = stated_table(domain)
+        return stated is not None and stated.sizes == self.sizes
+
+    def columns_for(self, domain: Mapping[str, Any]) -> list[str]:
+        """Number of the marginal, of the cell, and count."""
+        return list(NAMES)
+
+    def content(self, domain: Mapping[str, Any]) -> Content:
+        """All measured cells."""
+        return MarginalsContent(self.layout)
+
+    # -- what an audit needs
+
+    def neighbours(
+        self, *, contributions: int, domain: "JointDomain | None" = None, read: "Reader | None" = None
+    ) -> "list[Pair]":
+        """Records that differ in every column, alone or beside others: they move a count of every marginal."""
+        from privurn.mechanisms.marginal_counts import count_marginals
+        from privurn.privacy.audit.attack import Pair
+
+        n = SECRET_SIZE if self.n is None else self.n
+        if contributions > n:
+            raise ModelError("one person owns more records than there are.")
+        last = np.array(self.sizes, np.uint16)[:, None] - 1
+
+        def table(others: int, ones: int) -> MarginalCounts:
+            codes = np.zeros((len(self.sizes), others + ones), np.uint16)
+            codes[:, others:] = last
+            return count_marginals([codes], self.layout)
+
+        left = table(n - contributions, contributions)
+        right = table(n if self.n is not None else n - contributions, 0)
+        return [Pair("a record that differs in every column", left, right)]
+
+    def seconds(self, *, contributions: int) -> float:
+        """Every count is a call of OpenDP's sampler."""
+        return PER_CALL + PER_NOISE * self.rows
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that fixes the law of the output."""
+        return {
+            "n": self.n,
+            "sizes": list(self.sizes),
+            "sets": [list(each) for each in self.sets],
+            "noise": self.noise,
+            "scales": list(self.scales),
+        }
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> "NoisyMarginals":
+        """Inverse of `parameters`."""
+        return cls(
+            n=None if data["n"] is None else int(data["n"]),
+            sizes=tuple(int(each) for each in data["sizes"]),
+            sets=tuple(tuple(int(j) for j in each) for each in data["sets"]),
+            noise=data["noise"],
+            scales=tuple(float(each) for each in data["scales"]),
+        )
+
+
+def stated_table(stated: Mapping[str, Any]) -> TableDomain | None:
+    """The columns' domains, where they are stated as privurn states them."""
+    if stated["kind"] != "table":
+        return None
+    domain = domain_from_json(stated)
+    return domain if isinstance(domain, TableDomain) and canonical(domain.to_json()) == canonical(stated) else None
+
+
+def calibrate_marginals(
+    *,
+    n: int | None,
+    sizes: Sequence[int],
+    guarantee: Guarantee,
+    sets: Sequence[Columns] | None = None,
+    order: int | None = None,
+    weights: Mapping[Columns, float] | None = None,
+    noise: TreeNoise | None = None,
+) -> NoisyMarginals:
+    """The least noise for the guarantee on the marginals of up to `order` columns, or of `sets`; n is ignored where secret.
+
+    `noise`: Laplace where delta = 0, and then marginals of up to two columns unless more are asked for; else Gaussian, but for
+    few marginals the one with the smaller deviation.
+
+    >>> guarantee = Guarantee(epsilon=1.0, delta=0.0)
+    >>> calibrate_marginals(n=100, sizes=(2, 2), guarantee=guarantee, sets=[(0, 1)]).scales
+    (2.0,)
+    """
+    secret = guarantee.neighbouring == "add-remove"
+    first: TreeNoise = noise or ("discrete-laplace" if guarantee.delta == 0.0 else "discrete-gaussian")
+    chosen = tuple(sets) if sets is not None else every_set(sizes, order=order or (2 if first == "discrete-laplace" else 3))
+    if not chosen:
+        raise ModelError("no column has two cells or more: there is nothing to measure.", hint="Use a finer domain")
+    kinds: list[TreeNoise] = [first]
+    if noise is None and first != "discrete-laplace" and len(chosen) <= FEW_MARGINALS:
+        kinds.append("discrete-laplace")
+    made = []
+    for kind in kinds:
+        relative = precisions(sizes, chosen, noise=kind, weights=weights)
+        scales, _ = smallest_tree_scales(noise=kind, precisions=relative, guarantee=guarantee)
+        made.append(NoisyMarginals(n=None if secret else n, sizes=tuple(sizes), sets=chosen, scales=scales, noise=kind))
+    return min(made, key=lambda each: float(each.deviations @ each.layout.cells))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Marginals(Recipe):
+    """Whole tables: noisy counts by all sets of one, two and three columns, and a synthetic table fitted to them.
+
+    `records` is the number of rows of the synthetic table: left out, as many as confidential ones (an estimate where their
+    number is secret).
+    """
+
+    alias: ClassVar[str] = "marginals"
+    keeps_n_secret: ClassVar[bool] = True
+    whole_tables: ClassVar[bool] = True
+
+    order: int | None = option("Most columns of a marginal, 1 to 3; left out 3, or 2 where delta is 0.")
+    workload: Any = option("Columns that are counted together, as age*sex,age*sex*income; left out, all up to the order.")
+    noise: TreeNoise | None = option("discrete-gaussian or discrete-laplace; left out, the one that suits delta.")
+
+    @property
+    def publishes_records(self) -> bool:
+        """What is measured are counts; records are made from them."""
+        return False
+
+    def check(self) -> None:
+        """Words and numbers that are known."""
+        super().check()
+        if self.noise is not None and self.noise not in KINDS:
+            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
+        if self.order is not None and self.order not in range(1, LARGEST_SET + 1):
+            raise ModelError("marginals have one, two or three columns.", hint="order=3")
+        if self.order is not None and self.workload is not None:
+            raise ModelError("the order and the workload both say what is measured.", hint="Leave the order out")
+
+    def calibrate(self, public: Public) -> NoisyMarginals:
+        """The least noise."""
+        domain = public.table
+        if domain is None:
+            raise ModelError("marginals are of a table with its columns side by side.")
+        check_sizes(domain.sizes, domain.names)
+        sets, weights = (None, None) if self.workload is None else self._workload(domain)
+        return calibrate_marginals(
+            n=public.n,
+            sizes=domain.sizes,
+            guarantee=public.guarantee,
+            sets=sets,
+            order=self.order,
+            weights=weights,
+            noise=self.noise,
+        )
+
+    def _workload(self, domain: TableDomain) -> tuple[tuple[Columns, ...], dict[Columns, float]]:
+        """All single columns and the sets asked for, in order, with their weights."""
+        given = dict(self._asked())
+        names, weights = list(domain.names), {}
+        for asked, weight in given.items():
+            missing = [name for name in asked if name not in names]
+            if missing:
+                raise DomainError(f"the workload names {missing[0]!r}, which the domain does not have.", hint=WORKLOAD)
+            if len(set(asked)) != len(asked) or not 1 <= len(asked) <= LARGEST_SET:
+                raise ModelError("a marginal of the workload has one, two or three different columns.", hint=WORKLOAD)
+            if not weight > 0.0:
+                raise ModelError("weights of a workload must be positive.", hint="workload={('age', 'sex'): 2}")
+            places = tuple(sorted(j for j in map(names.index, asked) if domain.sizes[j] > 1))
+            if places:
+                weights[places] = float(weight)
+        sets = dict.fromkeys([*every_set(domain.sizes, order=1), *weights])
+        return tuple(sorted(sets, key=lambda each: (len(each), each))), weights
+
+    def _asked(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Sets of names and their weights, from a mapping, a list or text."""
+        given = self.workload
+        if isinstance(given, str):
+            given = [part.strip().split("*") for part in given.split(",")]
+        items = given.items() if isinstance(given, Mapping) else ((each, 1.0) for each in given)
+        for each, weight in items:
+            yield ((each,) if isinstance(each, str) else tuple(str(name).strip() for name in each)), weight
+
+    def remarks(self, mechanism: NoisyMarginals, public: Public) -> tuple[str, ...]:
+        """Where the noise drowns the data."""
+        if public.n is None:
+            return ()
+        pairs = [i for i, each in enumerate(mechanism.sets) if len(each) == 2] or list(range(len(mechanism.sets)))
+        error = float(np.mean([0.4 * mechanism.layout.cells[i] * mechanism.deviations[i] / public.n for i in pairs]))
+        if error < 0.5:
+            return ()
+        return (
+            "The noise on the cells of a marginal sums to as much as there are records: the release tells little. "
+            "Use a larger epsilon, fewer or coarser columns, or a smaller workload.",
+        )
