@@ -10,10 +10,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-ADULT = (
-    "age workclass weight education education_years marital occupation relationship race sex gain loss hours country income"
-).split()
-ADULT_BINS = {
+ADULT = [
+    "age",
+    "workclass",
+    "weight",
+    "education",
+    "education_years",
+    "marital",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "gain",
+    "loss",
+    "hours",
+    "country",
+    "income",
+]
+ADULT_BINS: dict[str, list[float] | None] = {
     "age": [*range(20, 90, 5)],
     "weight": [80e3, 120e3, 150e3, 180e3, 210e3, 250e3, 330e3],
     "gain": [1, 3000, 5000, 8000, 15000],
@@ -23,7 +37,7 @@ ADULT_BINS = {
 EIGHT = ("age", "workclass", "education", "marital", "occupation", "relationship", "sex", "income")
 """For methods that are too slow for more."""
 
-CPS_BINS = {
+CPS_BINS: dict[str, list[float] | None] = {
     "age_head": [*range(20, 85, 5)],
     "age_spouse": [1, 25, 35, 45, 55, 65, 75],
     "e00200": [1, 5e3, 1e4, 15e3, 2e4, 25e3, 3e4, 4e4, 5e4, 6e4, 75e3, 1e5, 15e4, 25e4],
@@ -70,7 +84,7 @@ def coded(columns: dict[str, NDArray], bins: dict[str, list[float] | None]) -> C
 def adult(path: Path) -> CodedTable:
     rows = [line.split(", ") for line in path.read_text().splitlines() if line.count(",") == 14]
     columns = {name: np.array([row[j] for row in rows]) for j, name in enumerate(ADULT) if name != "education_years"}
-    return coded(columns, dict(ADULT_BINS))
+    return coded(columns, ADULT_BINS)
 
 
 def cps(path: Path) -> CodedTable:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privurn.domain import Grid as Grid
     from privurn.domain import JointDomain as JointDomain
     from privurn.domain import OpenLabels as OpenLabels
+    from privurn.domain import TableDomain as TableDomain
     from privurn.domain import domain_from_file as domain_from_file
     from privurn.inference.counts.model import CountModel as CountModel
     from privurn.inference.infer import infer as infer
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from privurn.inference.sums.fit import SumModel as SumModel
     from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
+    from privurn.inference.tables.formula import LinearRegression as LinearRegression
+    from privurn.inference.tables.formula import LogisticRegression as LogisticRegression
+    from privurn.inference.tables.formula import PoissonRegression as PoissonRegression
     from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial as DirichletMultinomial
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.local.laplace import DiscreteLaplace as DiscreteLaplace
     from privurn.mechanisms.local.laplace import Laplace as Laplace
     from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
+    from privurn.mechanisms.marginals import Marginals as Marginals
     from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
     from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYor as PitmanYor
@@ -74,6 +79,7 @@ _HOME = {
     "Grid": "domain",
     "JointDomain": "domain",
     "OpenLabels": "domain",
+    "TableDomain": "domain",
     "domain_from_file": "domain",
     "DirichletMultinomial": "mechanisms.dirichlet_multinomial",
     "PitmanYor": "mechanisms.pitman_yor",
@@ -81,6 +87,7 @@ _HOME = {
     "OpenUrn": "mechanisms.pitman_yor",
     "PitmanYorUrn": "mechanisms.pitman_yor",
     "NoisyCounts": "mechanisms.perturbed_histogram",
+    "Marginals": "mechanisms.marginals",
     "Smoothed": "mechanisms.smoothed_histogram",
     "PosteriorDraws": "mechanisms.posterior_sample",
     "Exponential": "mechanisms.exponential",
@@ -111,6 +118,9 @@ _HOME = {
     "SumModel": "inference.sums.fit",
     "LogisticPrior": "inference.sums.logistic_model",
     "RegressionPrior": "inference.sums.regression_model",
+    "LinearRegression": "inference.tables.formula",
+    "LogisticRegression": "inference.tables.formula",
+    "PoissonRegression": "inference.tables.formula",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
     "privatise": "releases.privatise",

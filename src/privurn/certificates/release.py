@@ -1,6 +1,6 @@
 """A finished release: what was published, and its certificate."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,17 +18,28 @@ MARKED = (
 
 @dataclass(frozen=True)
 class Release:
-    """A finished release. It holds public data only: the synthetic records (or noisy table) and their certificate."""
+    """A finished release. It holds public data only: the synthetic records (or noisy table) and their certificate.
+
+    Where measurements are what is released, `table` holds them, and `synthetic` the records made from them with the public
+    seed `post_seed`.
+    """
 
     table: Any = field(repr=False)
     kind: str
     certificate: Certificate = field(repr=False)
     remarks: tuple[str, ...] = ()
     ledger: Ledger | None = field(default=None, repr=False)
+    synthetic: Any = field(default=None, repr=False)
+    post_seed: int = 0
 
     @property
     def data(self) -> Any:
         """The synthetic records, as the kind of frame that came in (Arrow for files)."""
+        return to_kind(self.table if self.synthetic is None else self.synthetic, self.kind)
+
+    @property
+    def measurements(self) -> Any:
+        """What was measured, where records were made from that; else the records."""
         return to_kind(self.table, self.kind)
 
     def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
@@ -36,8 +47,19 @@ class Release:
 
         In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says so.
         """
-        certificate = save_release(self.table, self.certificate, Path(folder), file_format=file_format)
+        certificate = save_release(
+            self.table,
+            self.certificate,
+            Path(folder),
+            file_format=file_format,
+            synthetic=self.synthetic,
+            seed=self.post_seed,
+        )
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
-        remarks = (*self.remarks, MARKED) if file_format == "csv" and needs_marks(self.table) else self.remarks
-        return Release(self.table, self.kind, certificate, remarks, self.ledger)
+        remarks = (*self.remarks, MARKED) if file_format == "csv" and needs_marks(self._shown) else self.remarks
+        return replace(self, certificate=certificate, remarks=remarks)
+
+    @property
+    def _shown(self) -> Any:
+        return self.table if self.synthetic is None else self.synthetic

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
+from privurn.domain import domain_from_json
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content
@@ -31,7 +32,7 @@ from privurn.privacy.certificate import (
     read_json,
 )
 from privurn.privacy.profile import Guarantee
-from privurn.tables.released import released_batches, released_columns
+from privurn.tables.released import CellReader, released_batches, released_columns
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
@@ -175,13 +176,36 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
     if not fits:
         return []  # for `check_certificate` to say
     try:
-        return [
+        found = [
             f"the data file {name!r} {each}"
             for each in check_published(file, certificate, mechanism.content(certificate["domain"]))
         ]
+        return found or _check_synthetic(certificate, folder)
     except Exception as error:  # whatever impossible parameters end in, an answer is given
         detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         return [f"the data file {name!r} cannot be checked: {detail}"]
+
+
+def _check_synthetic(certificate: Certificate, folder: Path) -> list[str]:
+    """Records made from the data file: their hash, and that they are of the domain's columns."""
+    stated = certificate["output"].get("synthetic")
+    if stated is None:
+        return []
+    name, file = stated["file"], folder / stated["file"]
+    try:
+        if file_hash(file) != stated["sha256"]:
+            return [f"the synthetic file {name!r} was changed: its hash does not fit"]
+    except OSError:
+        return [f"the synthetic file {name!r} is missing, or no regular file"]
+    readers = [CellReader(each) for each in domain_from_json(certificate["domain"]).columns.values()]  # type: ignore[union-attr]
+    if released_columns(file) != list(certificate["domain"]["columns"]):
+        return [f"the synthetic file {name!r} does not hold the domain's columns"]
+    rows = 0
+    for batch in released_batches(file):
+        rows += batch.num_rows
+        if any((reader.cells(batch.column(i)) < 0).any() for i, reader in enumerate(readers)):
+            return [f"the synthetic file {name!r} holds values outside the domain"]
+    return [] if rows == stated["rows"] else [f"the synthetic file {name!r} does not hold the rows that are stated"]
 
 
 def check_published(file: Path, certificate: Certificate, content: Content) -> list[str]:

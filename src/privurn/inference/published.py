@@ -9,11 +9,13 @@ from privurn.certificates.statistics import ReleasedStatistics, read_statistics
 from privurn.errors import FormatError
 from privurn.inference.counts.released import Observed, observe
 from privurn.inference.mixtures.reading import Privatised, located, read_privatised
+from privurn.inference.tables.measured import MeasuredTable
+from privurn.inference.tables.reading import is_table, read_table
 from privurn.mechanisms.local.local_release import PREFIX
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import Certificate, is_statistics, read_json
 
-Kind = Literal["counts", "mixture", "sums"]
+Kind = Literal["counts", "mixture", "sums", "tables"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,13 +25,15 @@ class Published:
     `sha256` is the hash that the certificate carries; None for numbers without one.
     """
 
-    numbers: Observed | Privatised | NoisyStatistics
+    numbers: Observed | Privatised | NoisyStatistics | MeasuredTable
     private: bool = True
     sha256: str | None = None
 
     @property
     def kind(self) -> Kind:
-        """Counts of cells, records (or all of them together) behind a channel, or noisy sums."""
+        """Counts of cells, records (or all of them together) behind a channel, noisy sums, or marginals of a whole table."""
+        if isinstance(self.numbers, MeasuredTable):
+            return "tables"
         if isinstance(self.numbers, Observed):
             return "counts"
         return "mixture" if isinstance(self.numbers, Privatised) else "sums"
@@ -37,7 +41,13 @@ class Published:
     @property
     def words(self) -> str:
         """The kind, for people."""
-        return {"counts": "counts of cells", "mixture": "privatised records", "sums": "noisy sums"}[self.kind]
+        names = {
+            "counts": "counts of cells",
+            "mixture": "privatised records",
+            "sums": "noisy sums",
+            "tables": "noisy marginals",
+        }
+        return names[self.kind]
 
 
 def published(source: Any, *, mixture: bool = False) -> Published:
@@ -47,7 +57,7 @@ def published(source: Any, *, mixture: bool = False) -> Published:
     """
     if isinstance(source, Published):
         return source
-    if isinstance(source, (Observed, Privatised)):
+    if isinstance(source, (Observed, Privatised, MeasuredTable)):
         return Published(numbers=source)
     if isinstance(source, NoisyStatistics):
         return Published(numbers=_sums(source))
@@ -67,6 +77,8 @@ def published(source: Any, *, mixture: bool = False) -> Published:
             f"an object of type {type(source).__name__} is no release.",
             hint="Give the folder of a release, or what privurn.release returned",
         )
+    if is_table(certificate):
+        return _certified(read_table(source, certificate), certificate)
     local = str(certificate["mechanism"]["name"]).startswith(PREFIX)
     return _certified(read_privatised(source) if local or mixture else observe(source)[0], certificate)
 

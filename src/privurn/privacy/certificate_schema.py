@@ -174,12 +174,22 @@ class Software(Strict):
     opendp: Version
 
 
+class SyntheticFile(Strict):
+    """Records made from the data file alone, with a public seed: nothing more is paid for."""
+
+    file: Literal["synthetic.csv", "synthetic.parquet"]
+    rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    sha256: Hash
+    seed: Annotated[int, Field(ge=0, le=LARGEST_N)]
+
+
 class DataFile(Strict):
-    """The file that a certificate is about."""
+    """The file that a certificate is about; `synthetic` where records were made from it."""
 
     file: Literal["data.csv", "data.parquet"]
     rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
     sha256: Hash
+    synthetic: SyntheticFile | None = None
 
 
 class Numbers(Strict):

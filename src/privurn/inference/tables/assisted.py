@@ -56,7 +56,7 @@ class Means(Equation):
 
     def slope(self, b: Floats, weights: Floats) -> Floats:
         """The identity, times the weights' sum."""
-        return np.eye(len(b)) * weights.sum()
+        return np.eye(len(b)) * float(weights.sum())
 
     @property
     def start(self) -> Floats:
@@ -86,7 +86,7 @@ def assisted_weights(features: Features, *, size: float) -> Floats:
 def assisted_estimate(features: Features, equation: Equation, weights: Floats, *, size: float, n: float) -> AssistedEstimate:
     """The root of the weighted equation, and its variance."""
     b = solve_weighted(weights, equation, start=equation.start)
-    influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b))
+    influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b)).astype(np.float64, copy=False)
     c = features.covariances(influence)
     g = features.solve(c / size, size=size, tolerance=VARIANCE_TOLERANCE)
     table = (features.variances * g) @ g.T + features.variance(influence - features.combined(g)) / size

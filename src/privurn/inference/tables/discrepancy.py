@@ -1,9 +1,12 @@
 """How far a table may be from the model fitted to its pairs: n0, learnt from triples that the fit has not seen.
 
 The table's law is taken for the model m plus a discrepancy with the covariance of n0 records drawn from m. n0 is learnt from
-measured triples, given their pairs: each triple's cells are grouped to at most six a column (sums of noisy counts have known
-noise), its interaction is what the pairs do not predict, and the likelihood is the product over triples. Interactions of
-different triples are uncorrelated where columns are independent, and nearly so elsewhere.
+measured triples, given their pairs: each triple's cells are grouped to few a column (sums of noisy counts have known noise),
+its interaction is what the pairs do not predict, and the likelihood is the product over triples. Interactions of different
+triples are uncorrelated where columns are independent, and nearly so elsewhere.
+
+Real tables are further from a model in smooth directions, which regressions look at, than in all the others: coarser groups
+give a smaller n0. So it is learnt with two and with three groups a column, and the smaller one is taken.
 """
 
 from collections.abc import Sequence
@@ -20,8 +23,8 @@ from privurn.mechanisms.marginal_counts import Columns
 
 Floats = NDArray[np.float64]
 
-GROUPS = 6
-"""Cells of a column after grouping."""
+GROUPS = (2, 3)
+"""Cells of a column after grouping, for each time that n0 is learnt."""
 
 MOST_TRIPLES = 40
 FEWEST_TRIPLES = 10
@@ -51,18 +54,24 @@ def learn_discrepancy(table: MeasuredTable, mixture: MixtureOfProducts, places: 
     if not chosen:
         return Discrepancy(min(ASSUMED, table.n), min(ASSUMED, table.n), 0)
     sizes = np.geomspace(2.0, max(4.0, table.n), GRID)
-    parts = [_Grouped.of(table, mixture, each) for each in chosen]
-    curve = np.array([sum(part.log_likelihood(size) for part in parts) for size in sizes])
-    best = int(curve.argmax())
-    lower = sizes[best]
-    for i in range(best, 0, -1):  # from the maximum down to where the curve has fallen enough
-        if curve[i - 1] <= curve[best] - DROP:
-            share = (curve[i] - (curve[best] - DROP)) / (curve[i] - curve[i - 1])
-            lower = float(np.exp(np.log(sizes[i]) + share * (np.log(sizes[i - 1]) - np.log(sizes[i]))))
-            break
-    else:
-        lower = float(sizes[0])
-    return Discrepancy(float(min(lower, table.n)), float(min(sizes[best], table.n)), len(chosen))
+    lower, best = [], []
+    for groups in GROUPS:
+        parts = [_Grouped.of(table, mixture, each, groups) for each in chosen]
+        curve = np.array([sum(part.log_likelihood(size) for part in parts) for size in sizes])
+        lower.append(_lower_end(sizes, curve))
+        best.append(float(sizes[int(curve.argmax())]))
+    return Discrepancy(min(*lower, table.n), min(*best, table.n), len(chosen))
+
+
+def _lower_end(sizes: Floats, curve: Floats) -> float:
+    """From the maximum down to where the curve has fallen enough, on a straight line between points."""
+    top = int(curve.argmax())
+    wanted = curve[top] - DROP
+    for i in range(top, 0, -1):
+        if curve[i - 1] <= wanted:
+            share = (curve[i] - wanted) / (curve[i] - curve[i - 1])
+            return float(sizes[i] * (sizes[i - 1] / sizes[i]) ** share)
+    return float(sizes[0])
 
 
 def _triples(table: MeasuredTable, places: Sequence[int]) -> list[Columns]:
@@ -71,7 +80,7 @@ def _triples(table: MeasuredTable, places: Sequence[int]) -> list[Columns]:
     pairs = set(table.layout.sets)
     whole = [each for each in measured if all(pair in pairs for pair in combinations(each, 2))]
     used = set(places)
-    within = [each for each in whole if set(each) <= used]
+    within: list[Columns] = [each for each in whole if set(each) <= used]
     if len(within) < FEWEST_TRIPLES:
         near = sorted((each for each in whole if not set(each) <= used), key=lambda each: -len(used & set(each)))
         within += near[: FEWEST_TRIPLES - len(within)]
@@ -90,8 +99,8 @@ class _Grouped:
     pairs: int
 
     @classmethod
-    def of(cls, table: MeasuredTable, mixture: MixtureOfProducts, places: Columns) -> "_Grouped":
-        groups = [_groups(mixture.weights @ mixture.column(j)) for j in places]
+    def of(cls, table: MeasuredTable, mixture: MixtureOfProducts, places: Columns, count: int) -> "_Grouped":
+        groups = [_groups(mixture.weights @ mixture.column(j), count) for j in places]
         law = _grouped(mixture.marginal(places), groups)
         cells = np.indices(law.shape).reshape(3, -1)
         indicators, residuals, noises = [], [], []
@@ -125,10 +134,10 @@ def _normal_log_density(x: Floats, covariance: Floats) -> float:
     return float(-0.5 * x @ cho_solve(factor, x) - np.log(np.diag(factor[0])).sum())
 
 
-def _groups(shares: Floats) -> NDArray[np.int64]:
+def _groups(shares: Floats, count: int) -> NDArray[np.int64]:
     """Neighbouring cells put together such that groups have about equal shares."""
     middle = np.cumsum(shares) - 0.5 * shares
-    raw = np.minimum((middle * GROUPS).astype(np.int64), GROUPS - 1)
+    raw = np.minimum((middle * count).astype(np.int64), count - 1)
     return np.unique(raw, return_inverse=True)[1]
 
 

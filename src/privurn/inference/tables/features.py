@@ -128,11 +128,13 @@ class Features:
     @cached_property
     def means(self) -> Floats:
         """Of the features under the model."""
-        return self.sums(self.probabilities[None, :])[0]
+        found: Floats = self.sums(self.probabilities[None, :])[0]
+        return found
 
     def mean(self, functions: Floats) -> Floats:
         """Of functions, under the model."""
-        return functions @ self.probabilities
+        found: Floats = functions @ self.probabilities
+        return found
 
     def covariances(self, functions: Floats) -> Floats:
         """Of the features with functions, under the model."""
@@ -141,7 +143,8 @@ class Features:
     def variance(self, functions: Floats) -> Floats:
         """Covariance matrix of functions, under the model."""
         centred = functions - self.mean(functions)[:, None]
-        return (self.probabilities * centred) @ centred.T
+        found: Floats = (self.probabilities * centred) @ centred.T
+        return found
 
     def solve(self, right: Floats, *, size: float, tolerance: float, steps: int = MOST_STEPS) -> Floats:
         """(G/size + S)^-1 right by conjugate gradients, row by row at once."""

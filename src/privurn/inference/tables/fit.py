@@ -106,23 +106,27 @@ def _optimised(
     for step in range(total):
         triples = step >= settings.pair_steps
         misfit, by_weights, by_cells = objective.value(weights, cells, triples=triples)
-        by_eta = weights * (by_weights - weights @ by_weights) + (eta - middle[0])
+        by_eta = weights * (by_weights - np.vdot(weights, by_weights)) + (eta - middle[0])
         pull = cells * by_cells
-        by_xi = settings.spread * (pull - cells * _spread(np.add.reduceat(pull, starts, axis=1), table.sizes))
-        by_xi += xi - middle[1]
+        held = _spread(np.add.reduceat(pull, starts, axis=1), table.sizes)
+        by_xi = np.float32(settings.spread) * (pull - cells * held) + (xi - middle[1])
         place, length = (step - settings.pair_steps, settings.triple_steps) if triples else (step, settings.pair_steps)
         rate = settings.rate * (0.05 + 0.95 * 0.5 * (1.0 + np.cos(np.pi * place / length)))
-        for parameter, gradient, i in ((eta, by_eta, 0), (xi, by_xi, 1)):
-            first, second = moments[i], moments[i + 2]
-            first += 0.1 * (gradient - first)
-            second += 0.001 * (gradient**2 - second)
-            scale = np.float32(rate / (1.0 - 0.9 ** (step + 1)))
-            parameter -= scale * first / (np.sqrt(second / np.float32(1.0 - 0.999 ** (step + 1))) + np.float32(1e-8))
+        _adam(eta, by_eta.astype(np.float32, copy=False), moments[0], moments[2], step=step + 1, rate=rate)
+        _adam(xi, by_xi, moments[1], moments[3], step=step + 1, rate=rate)
         weights, cells = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes)
         progress(step + 1, total, 2.0 * misfit / measured)
     misfit, _, _ = objective.value(weights, cells, triples=True)
     mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
     return Fit(mixture, 2.0 * misfit / measured, eta, xi)
+
+
+def _adam(parameter: Single, gradient: Single, first: Single, second: Single, *, step: int, rate: float) -> None:
+    """One step of Adam in place, with its usual moments."""
+    first += 0.1 * (gradient - first)
+    second += 0.001 * (gradient**2 - second)
+    scale = np.float32(rate / (1.0 - 0.9**step))
+    parameter -= scale * first / (np.sqrt(second / np.float32(1.0 - 0.999**step)) + np.float32(1e-8))
 
 
 def base_shares(table: MeasuredTable, *, floor: float) -> NDArray[np.float64]:
@@ -159,7 +163,8 @@ def _spread(per_column: Single, sizes: tuple[int, ...]) -> Single:
 
 def _normal(weights: Single) -> NDArray[np.float64]:
     exact = weights.astype(np.float64)
-    return exact / exact.sum()
+    found: NDArray[np.float64] = exact / exact.sum()
+    return found
 
 
 def _normal_columns(cells: Single, starts: NDArray[np.int64], sizes: tuple[int, ...]) -> NDArray[np.float64]:

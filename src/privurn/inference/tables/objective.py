@@ -1,8 +1,9 @@
 """How far a mixture of products is from noisy marginals, and the gradient: matrix products in single precision.
 
-With P = N^2/sigma^2 and Y = y/N the misfit is half the sum over measured cells of P (Q - Y)^2, Q the mixture's probabilities. All
-pairs of columns are one product Phi^T diag(w) Phi over the cells of all columns side by side, halved because each pair stands
-there twice; for triples, the first two columns a < b are multiplied out and all third columns are taken at once.
+With P = N^2/sigma^2 and Y = y/N the misfit is half the sum over measured cells of P (Q - Y)^2, Q the mixture's
+probabilities. All pairs of columns are one product Phi^T diag(w) Phi over the cells of all columns side by side, halved because
+each pair stands there twice; for triples, the first two columns a < b are multiplied out and all third columns are taken at
+once.
 """
 
 from dataclasses import dataclass
