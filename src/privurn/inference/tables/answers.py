@@ -187,7 +187,7 @@ def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegres
     sampling = found.population_covariance - found.table_covariance
     direct, deviation = (np.full(len(variables.names), np.nan),) * 2
     if variables.family == "linear" and present.all():
-        direct, deviation = _direct_linear(table, variables)
+        direct, deviation = _direct_linear(table, variables, mixture)
     return Figures(
         names=variables.names,
         estimate=found.estimate,
@@ -235,9 +235,21 @@ def _check_identified(equation: GeneralisedLinear, features: Features, variables
         )
 
 
-def _direct_linear(table: MeasuredTable, variables: Variables) -> tuple[Floats, Floats]:
-    """Least squares from noisy second moments, and deviations to first order; NaN where a moment was not measured."""
-    names = len(variables.names)
+def _direct_linear(table: MeasuredTable, given: Variables, mixture: MixtureOfProducts) -> tuple[Floats, Floats]:
+    """Least squares from noisy second moments, and deviations to first order; NaN where a moment was not measured.
+
+    Numbers are centred at the model's means first, which changes nothing but how much of the noise gets into the moments.
+    """
+    names = len(given.names)
+    centres = np.array([_centre(each, mixture) for each in given.effects])
+    variables = Variables(
+        given.family,
+        _centred(given.response, _centre(given.response, mixture)),
+        tuple(_centred(each, centre) for each, centre in zip(given.effects, centres, strict=True)),
+    )
+    back = np.eye(names)
+    back[0] -= centres
+    back[0, 0] = 1.0
     nothing = np.full(names, np.nan), np.full(names, np.nan)
     every = [*variables.effects, variables.response]
     moments = np.zeros((names + 1, names + 1))
@@ -260,11 +272,25 @@ def _direct_linear(table: MeasuredTable, variables: Variables) -> tuple[Floats, 
             term = _product(table, first, second)
             assert term is not None
             if term.places:
-                part = factor * np.multiply.outer(inverse[:, i], term.functions[0])
+                part = factor * np.multiply.outer(back @ inverse[:, i], term.functions[0])
                 terms[term.places] = terms[term.places] + part if term.places in terms else part
     noise = direct_sums(table, [Term(places, functions) for places, functions in terms.items()])
     assert noise is not None
-    return b.astype(np.float64, copy=False), np.sqrt(np.diag(noise.covariance))
+    moved = back @ b
+    moved[0] += _centre(given.response, mixture)
+    return moved.astype(np.float64, copy=False), np.sqrt(np.diag(noise.covariance))
+
+
+def _centre(effect: Effect, mixture: MixtureOfProducts) -> float:
+    """The model's mean of an effect of one column, else 0."""
+    if len(effect.factors) != 1:
+        return 0.0
+    [(j, numbers)] = effect.factors
+    return float(mixture.weights @ mixture.column(j) @ numbers)
+
+
+def _centred(effect: Effect, centre: float) -> Effect:
+    return effect if len(effect.factors) != 1 else Effect(effect.name, ((effect.factors[0][0], effect.factors[0][1] - centre),))
 
 
 def _product(table: MeasuredTable, first: Effect, second: Effect) -> Term | None:

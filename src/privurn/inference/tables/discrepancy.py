@@ -6,7 +6,8 @@ its interaction is what the pairs do not predict, and the likelihood is the prod
 triples are uncorrelated where columns are independent, and nearly so elsewhere.
 
 Real tables are further from a model in smooth directions, which regressions look at, than in all the others: coarser groups
-give a smaller n0. So it is learnt with two and with three groups a column, and the smaller one is taken.
+give a smaller n0. So it is learnt with two and with three groups a column, and the smaller one is taken. Some triples are
+further away than others, which one n0 for all does not see: it is never taken to be larger than 100.
 """
 
 from collections.abc import Sequence
@@ -33,15 +34,15 @@ FEWEST_TRIPLES = 10
 DROP = 1.35
 """Of the log likelihood, from its maximum to the lower end."""
 
-ASSUMED = 100.0
-"""n0 where no triple was measured."""
+MOST = 100.0
+"""The largest n0 that is used, whatever the triples say: a model is not trusted further."""
 
 GRID = 40
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """n0, the lower end that intervals use, the most likely one, and how many triples it was learnt from (0: assumed)."""
+    """n0 that intervals use, the most likely one, and how many triples it was learnt from (0: assumed)."""
 
     size: float
     most_likely: float
@@ -52,7 +53,7 @@ def learn_discrepancy(table: MeasuredTable, mixture: MixtureOfProducts, places: 
     """n0 for an analysis of these columns; `mixture` must have been fitted to pairs only."""
     chosen = _triples(table, places)
     if not chosen:
-        return Discrepancy(min(ASSUMED, table.n), min(ASSUMED, table.n), 0)
+        return Discrepancy(min(MOST, table.n), min(MOST, table.n), 0)
     sizes = np.geomspace(2.0, max(4.0, table.n), GRID)
     lower, best = [], []
     for groups in GROUPS:
@@ -60,7 +61,7 @@ def learn_discrepancy(table: MeasuredTable, mixture: MixtureOfProducts, places: 
         curve = np.array([sum(part.log_likelihood(size) for part in parts) for size in sizes])
         lower.append(_lower_end(sizes, curve))
         best.append(float(sizes[int(curve.argmax())]))
-    return Discrepancy(min(*lower, table.n), min(*best, table.n), len(chosen))
+    return Discrepancy(min(*lower, MOST, table.n), min(*best, table.n), len(chosen))
 
 
 def _lower_end(sizes: Floats, curve: Floats) -> float:

@@ -50,7 +50,11 @@ class Features:
 
     @classmethod
     def of(cls, table: MeasuredTable, mixture: MixtureOfProducts, places: Sequence[int]) -> "Features":
-        """All that was measured of these columns."""
+        """All that was measured of these columns, also together with others, which are summed out.
+
+        A measured set counts for the columns that it shares with those used, and for no others, so that the noise on different
+        sets stays independent; those that share the same columns are combined by inverse variances.
+        """
         used = tuple(sorted(set(places)))
         sizes = tuple(table.sizes[j] for j in used)
         joint = int(np.prod(sizes))
@@ -59,14 +63,14 @@ class Features:
                 f"the columns of this analysis have {joint:,} joint cells, and at most {MOST_JOINT_CELLS:,} are supported.",
                 hint="Use fewer columns, or release coarser ones",
             )
-        own = [each for each in table.layout.sets if set(each) <= set(used)]
+        own = _shared(table, used)
         if not own:
             raise ModelError("none of these columns was measured: each of them has one cell.")
         law = mixture.marginal(used).ravel()
         order = np.argsort(law)
         kept = np.sort(order[np.cumsum(law[order]) > LEFT_OUT])
-        measured = np.concatenate([table.marginals[each].ravel() for each in own]) / table.n
-        noise = np.concatenate([np.full(table.marginals[each].size, table.deviations[each] ** 2) for each in own])
+        measured = np.concatenate([y.ravel() for y, _ in own.values()]) / table.n
+        noise = np.concatenate([np.full(y.size, variance) for y, variance in own.values()])
         sets = tuple(tuple(used.index(j) for j in each) for each in own)
         cells = np.array(np.unravel_index(kept, sizes), np.int64)
         return cls(used, cells, law[kept] / law[kept].sum(), sizes, sets, measured, noise / table.n**2)
@@ -165,3 +169,20 @@ class Features:
             direction = scaled + (following / np.maximum(product, 1e-300))[:, None] * direction
             product = following
         return found
+
+
+def _shared(table: MeasuredTable, used: Columns) -> dict[Columns, tuple[Floats, float]]:
+    """Noisy counts and the variance of each, by the columns that measured sets share with those used."""
+    sums: dict[Columns, Floats] = {}
+    precisions: dict[Columns, float] = {}
+    for each, y in table.marginals.items():
+        shared = tuple(j for j in each if j in used)
+        if not shared:
+            continue
+        axes = tuple(i for i, j in enumerate(each) if j not in used)
+        summed = int(np.prod([table.sizes[each[i]] for i in axes]))
+        precision = 1.0 / (summed * table.deviations[each] ** 2)
+        sums[shared] = sums.get(shared, 0.0) + precision * y.sum(axis=axes)
+        precisions[shared] = precisions.get(shared, 0.0) + precision
+    order = sorted(sums, key=lambda each: (len(each), each))
+    return {each: (sums[each] / precisions[each], 1.0 / precisions[each]) for each in order}
