@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privurn.domain import Grid as Grid
     from privurn.domain import JointDomain as JointDomain
     from privurn.domain import OpenLabels as OpenLabels
+    from privurn.domain import TableDomain as TableDomain
     from privurn.domain import domain_from_file as domain_from_file
     from privurn.inference.counts.model import CountModel as CountModel
     from privurn.inference.infer import infer as infer
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from privurn.inference.sums.fit import SumModel as SumModel
     from privurn.inference.sums.logistic_model import LogisticPrior as LogisticPrior
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
+    from privurn.inference.tables.formula import LinearRegression as LinearRegression
+    from privurn.inference.tables.formula import LogisticRegression as LogisticRegression
+    from privurn.inference.tables.formula import PoissonRegression as PoissonRegression
     from privurn.inference.trees.combine import Combined as Combined
     from privurn.inference.trees.combine import combine as combine
     from privurn.inference.trees.model import PolyaTree as PolyaTree
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.local.laplace import DiscreteLaplace as DiscreteLaplace
     from privurn.mechanisms.local.laplace import Laplace as Laplace
     from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
+    from privurn.mechanisms.marginals_recipe import Marginals as Marginals
     from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
     from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYorUrn as PitmanYorUrn
@@ -76,12 +81,14 @@ _HOME = {
     "Grid": "domain",
     "JointDomain": "domain",
     "OpenLabels": "domain",
+    "TableDomain": "domain",
     "domain_from_file": "domain",
     "Urn": "mechanisms.dirichlet_multinomial",
     "OpenUrn": "mechanisms.pitman_yor",
     "PitmanYorUrn": "mechanisms.pitman_yor",
     "NoisyCounts": "mechanisms.perturbed_histogram",
     "NoisyTree": "mechanisms.tree_layout",
+    "Marginals": "mechanisms.marginals_recipe",
     "Smoothed": "mechanisms.smoothed_histogram",
     "PosteriorDraws": "mechanisms.posterior_sample",
     "Exponential": "mechanisms.exponential",
@@ -115,6 +122,9 @@ _HOME = {
     "combine": "inference.trees.combine",
     "PolyaTree": "inference.trees.model",
     "Combined": "inference.trees.combine",
+    "LinearRegression": "inference.tables.formula",
+    "LogisticRegression": "inference.tables.formula",
+    "PoissonRegression": "inference.tables.formula",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
     "privatise": "releases.privatise",

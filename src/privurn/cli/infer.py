@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_trees
+from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_tables, infer_trees
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
@@ -34,12 +34,20 @@ privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n po
 
 privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot density.png --checkpoint run.npz
 
+privurn infer survey --model "logistic: income ~ age + education + sex"
+
 privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
-KINDS = {"counts": infer_counts, "tree": infer_trees, "mixture": infer_mixtures, "sums": infer_sums}
+KINDS = {
+    "counts": infer_counts,
+    "tree": infer_trees,
+    "mixture": infer_mixtures,
+    "sums": infer_sums,
+    "tables": infer_tables,
+}
 COUNTS, TREES, MIXTURES, SUMS = "Counts of cells", "Noisy trees", "Privatised records", "Noisy sums"
 
 
@@ -52,7 +60,9 @@ def infer(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="counts, tree, mixture, or that of the statistics. Left out: what fits.", show_default=False
+            metavar="NAME",
+            help="counts, tree, mixture, or that of the statistics; of a whole table a regression. Left out: what fits.",
+            show_default=False,
         ),
     ] = None,
     ask: Annotated[
@@ -62,7 +72,8 @@ def infer(
             "-a",
             metavar="F",
             help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), cells, log_odds_ratio, "
-            "discovery; of sums a parameter, as beta[age]. Repeatable.",
+            "discovery; of sums a parameter, as beta[age]; of whole tables also mean(hours | sex=f), table(age, sex). "
+            "Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -185,7 +196,8 @@ def infer(
     Certificates and files are verified first, and say how the numbers were made; a Markov chain runs until what is asked for
     has mixed. Of cells, records drawn from them and noisy counts the confidential counts are latent; of privatised records, the
     values behind the noise; of noisy sums, the records of the model: regression, logistic, dirichlet, bernoulli, poisson or
-    normal.
+    normal. Of whole tables figures are estimated without a chain: a model fitted to the noisy counts, corrected by them; with
+    --model "linear: y ~ a + b" (or logistic, poisson) a regression.
 
     Priors of sums follow the public bounds unless --prior says otherwise: unit for 1 everywhere (data of that scale), or
     numbers by name. Regression and normal: coefficient_mean, coefficient_precision, precision_shape, precision_rate,
@@ -229,6 +241,8 @@ def _published(releases: list[Path], model: str | None) -> "tuple[str, list[Publ
         note("warning: this was released with seeded randomness: it is not private.")
     kind, numbers = given[0].kind, given[0].numbers
     own = numbers.model if isinstance(numbers, NoisyStatistics) else kind
+    if kind == "tables":
+        return kind, given
     if model not in (None, own) and not (kind == "counts" and model == "table"):
         raise FormatError(f"the model {model!r} is not for what was published.", hint=f"--model {own}, or leave it out")
     return kind, given

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
-    from privurn.domain import AnyDomain, ColumnDomain
+    from privurn.domain import AnyDomain, ColumnDomain, TableDomain
     from privurn.mechanisms.models import Model
     from privurn.privacy.profile import Neighbouring
 
@@ -72,7 +72,7 @@ def parse_domain(
     outside: str | None,
     nulls: str,
     within: str = "midpoint",
-) -> AnyDomain | dict[str, ColumnDomain]:
+) -> AnyDomain | TableDomain | dict[str, ColumnDomain]:
     """One domain for one column, or COLUMN=DOMAIN pairs for several taken jointly."""
     from privurn.domain import OpenLabels, domain_from_file
 

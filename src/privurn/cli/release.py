@@ -22,6 +22,8 @@ privurn release people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --
 
 privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -o out
 
+privurn release survey.parquet --domain columns.yaml --mechanism marginals --epsilon 1 --delta 1e-6 -o out
+
 privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-histogram --publish counts --epsilon 1 -o out"""
 
 Columns = Annotated[list[str] | None, typer.Option("--column", help="The confidential column.", show_default=False)]
@@ -128,7 +130,11 @@ def _report(made: "Release") -> None:
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
     )
-    if certificate["domain"]["kind"] == "joint":
+    if "synthetic" in certificate["output"]:
+        print_text(
+            f"Records:   {certificate['output']['synthetic']['rows']:,} synthetic ones, made from the noisy counts alone."
+        )
+    if certificate["domain"]["kind"] in ("joint", "table"):
         print_text(f"Domain:    {domain_from_json(certificate['domain']).describe()}.")
     for remark in made.remarks:
         print_text(f"Note: {translated(remark, {'records'})}")

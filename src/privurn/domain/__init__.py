@@ -13,6 +13,7 @@ from privurn.domain.domains import (
     label_text,
 )
 from privurn.domain.reading import check_keys, domain_from_file, domain_from_json
+from privurn.domain.table import TableDomain
 
 __all__ = [
     "AnyDomain",
@@ -24,6 +25,7 @@ __all__ = [
     "Grid",
     "JointDomain",
     "OpenLabels",
+    "TableDomain",
     "check_keys",
     "domain_from_file",
     "domain_from_json",

@@ -3,17 +3,20 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as dataclass_fields
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from privurn.domain.domains import AnyDomain, Bins, Categories, Grid, JointDomain, OpenLabels
+from privurn.domain.domains import MOST_CELLS, AnyDomain, Bins, Categories, Grid, JointDomain, OpenLabels
+from privurn.domain.table import TableDomain
 from privurn.errors import FormatError
 
 
-def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
+def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
     """Build a domain from plain data: {"kind": "grid", "low": 0, "high": 100, "step": 1}, and so on."""
     if not isinstance(data, Mapping):
         raise FormatError("a domain must be a mapping.", hint='For example {"kind": "grid", "low": 0, "high": 100, "step": 1}')
+    named = data
     if "kind" not in data and all(isinstance(value, Mapping) for value in data.values()):
         data = {"kind": "joint", "columns": data}
     fields = {key: value for key, value in data.items() if key != "kind"}
@@ -24,19 +27,22 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain:
         "open-labels": OpenLabels,
     }
     kind = data.get("kind")
-    if kind is not None and kind != "joint" and str(kind) not in builders:
-        raise FormatError(f"the kind of domain {str(kind)!r} is not known.", hint=f"Known: {', '.join(builders)}, joint")
+    if kind is not None and kind not in ("joint", "table") and str(kind) not in builders:
+        raise FormatError(f"the kind of domain {str(kind)!r} is not known.", hint=f"Known: {', '.join(builders)}, joint, table")
     try:
-        if kind == "joint":
-            return JointDomain({name: domain_from_json(each) for name, each in fields["columns"].items()})  # type: ignore[misc]
+        if kind in ("joint", "table"):
+            columns: Any = {name: domain_from_json(each) for name, each in fields["columns"].items()}
+            table = TableDomain(columns)
+            many = "kind" not in named and prod(table.sizes) > MOST_CELLS  # nobody said that they are taken jointly
+            return table if kind == "table" or many else JointDomain(columns)
         if str(kind) in builders:
             check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")
         return builders[str(kind)](**fields)
     except (KeyError, TypeError, AttributeError):
         raise FormatError(
             "the domain is not understood.",
-            hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint (columns); "
-            "each but the last two also takes outside and nulls",
+            hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint or table (columns); "
+            "each but the last three also takes outside and nulls",
         ) from None
 
 
@@ -50,7 +56,7 @@ def check_keys(given: Mapping[str, Any], *, known: Sequence[str], what: str) -> 
         )
 
 
-def domain_from_file(path: str | Path) -> AnyDomain:
+def domain_from_file(path: str | Path) -> AnyDomain | TableDomain:
     """Read a domain from a YAML or JSON file."""
     import yaml
 

@@ -1,7 +1,8 @@
 """One door from what was released to what can be concluded from it.
 
 What was published decides what can be asked: cells, records drawn from them and noisy counts are latent counts; records that
-were privatised one by one are a mixture behind a channel; noisy sums are the latent records of a model.
+were privatised one by one are a mixture behind a channel; noisy sums are the latent records of a model; noisy marginals are a
+whole table, with a mixture of products behind it.
 """
 
 from collections.abc import Sequence
@@ -25,8 +26,11 @@ from privurn.inference.sums.fit import MODELS, SumModel, sum_posterior
 from privurn.inference.sums.logistic_model import LogisticPrior
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.regression_model import RegressionPrior
+from privurn.inference.tables.formula import TableRegression
+from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.trees.model import PolyaTree
 from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.table_measurements import MeasuredTable
 
 MIXTURES = (Mixture, MixtureModel, GlobalMixtureModel)
 
@@ -35,6 +39,7 @@ FITTING: dict[str, tuple[type, ...]] = {
     "tree": (PolyaTree,),
     "mixture": MIXTURES,
     "sums": (SumModel, RegressionPrior, LogisticPrior, tuple, PythonModel, *set(MODELS.values())),
+    "tables": (TableRegression,),
 }
 """Models of what was published, the usual one first."""
 
@@ -59,15 +64,18 @@ def infer(
         Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts, `PolyaTree`
         for noisy trees, `Mixture` for privatised records, and for noisy sums the model of the statistic with a prior that
         follows the public bounds. A `SumModel`, a `RegressionPrior` or a `LogisticPrior` states another
-        prior, a `MixtureModel` another channel.
+        prior, a `MixtureModel` another channel. Of a whole table: `LinearRegression`,
+        `LogisticRegression` or `PoissonRegression`, with a formula such as "income ~ age + sex".
     ask
         What to report, and what must have mixed. Of counts and mixtures: "mean", "variance", "sd", "median", "q0.9",
         "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; of counts also "cells", "log_odds_ratio",
         "discovery", functions of the cells' values whose mean is taken, and a mapping that gives functions names. Of sums:
-        parameters, such as "beta" or "beta[age]". Left out: what suits the release.
+        parameters, such as "beta" or "beta[age]". Of whole tables: "mean(age)", "P(sex=f)", "mean(hours | sex=f)",
+        differences of two of them, "table(age, sex)". Left out: what suits the release.
     of
-        Of counts: "population", the law that the confidential records came from; "sample", those records themselves; "urn", the
-        limit of an urn's own draws under its own prior, which is narrower than the population's posterior and not for it.
+        Of counts and whole tables: "population", the law that the confidential records came from; "sample", those records
+        themselves; of counts also "urn", the limit of an urn's own draws under its own prior, which is narrower than the
+        population's posterior and not for it.
     run
         Chains, length, seed, progress and checkpoint. Left out, chains run until what is asked for has mixed.
     level
@@ -96,12 +104,14 @@ def infer(
     several = isinstance(releases, Sequence) and not isinstance(releases, (str, bytes))
     given = [published(each, mixture=isinstance(model, MIXTURES)) for each in (releases if several else [releases])]
     _check_together(given, model)
-    if given[0].kind not in ("counts", "tree") and of != "population":
+    if given[0].kind not in ("counts", "tree", "tables") and of != "population":
         raise ModelError("only counts of cells have a posterior of anything but the population.", hint="Leave of out")
     common: dict[str, Any] = {"model": model, "ask": ask, "run": run, "level": level}
     numbers = [each.numbers for each in given]
     if isinstance(numbers[0], NoisyStatistics):
         return sum_posterior(numbers[0], **common)
+    if isinstance(numbers[0], MeasuredTable):
+        return table_posterior(numbers[0], of=of, **common)  # type: ignore[arg-type]
     if isinstance(numbers[0], Privatised):
         return mixture_posterior(numbers[0], **common)
     return count_posterior(tuple(each for each in numbers if isinstance(each, Observed)), of=of, **common)

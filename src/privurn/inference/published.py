@@ -7,12 +7,20 @@ from typing import Any, Literal
 from privurn.certificates.statistics import ReleasedStatistics, read_statistics
 from privurn.inference.counts.released import Observed, observe
 from privurn.inference.mixtures.reading import Privatised, one_output, read_privatised
+from privurn.inference.tables.reading import read_table
 from privurn.inference.verified import verified
 from privurn.mechanisms.sums.statistic import NoisyStatistics
+from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.certificate import Certificate, is_statistics, read_json
 
-Kind = Literal["counts", "tree", "mixture", "sums"]
-WORDS = {"counts": "counts of cells", "tree": "noisy trees", "mixture": "privatised records", "sums": "noisy sums"}
+Kind = Literal["counts", "tree", "mixture", "sums", "tables"]
+WORDS = {
+    "counts": "counts of cells",
+    "tree": "noisy trees",
+    "mixture": "privatised records",
+    "sums": "noisy sums",
+    "tables": "noisy marginals",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,13 +30,15 @@ class Published:
     `sha256` is the hash that the certificate carries; None for numbers without one.
     """
 
-    numbers: Observed | Privatised | NoisyStatistics
+    numbers: Observed | Privatised | NoisyStatistics | MeasuredTable
     private: bool = True
     sha256: str | None = None
 
     @property
     def kind(self) -> Kind:
-        """Counts of cells, a noisy tree over them, records (or all of them together) behind a channel, or noisy sums."""
+        """What was published, in one word."""
+        if isinstance(self.numbers, MeasuredTable):
+            return "tables"
         if isinstance(self.numbers, Observed):
             return "counts" if self.numbers.measured is None else "tree"
         return "mixture" if isinstance(self.numbers, Privatised) else "sums"
@@ -53,7 +63,7 @@ def published(source: Any, *, mixture: bool = False) -> Published:
 
 
 def _read(source: Any) -> Published:
-    if isinstance(source, (Observed, Privatised)):
+    if isinstance(source, (Observed, Privatised, MeasuredTable)):
         return Published(numbers=source)
     if isinstance(source, NoisyStatistics):
         return Published(numbers=_sums(source))
@@ -62,6 +72,8 @@ def _read(source: Any) -> Published:
     if isinstance(source, ReleasedStatistics):
         return _certified(_sums(source.statistics), source.certificate)
     found = verified(source)
+    if found.certificate["domain"]["kind"] == "table":
+        return _certified(read_table(found), found.certificate)
     records = found.mechanism.inferred_from == "records"
     return _certified(read_privatised(found) if records else observe(found), found.certificate)
 

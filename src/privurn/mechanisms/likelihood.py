@@ -1,8 +1,9 @@
 """What was published says about the confidential data: all that inference may ask of a mechanism.
 
-`Mechanism.likelihood` turns the published numbers into one of four kinds. A `CountTerm` is the likelihood of the confidential
+`Mechanism.likelihood` turns the published numbers into one of five kinds. A `CountTerm` is the likelihood of the confidential
 counts of cells, a product over the cells: C_i are the confidential counts, k cells, n = sum C, and factors that depend on
-neither C nor a latent number are left out. `TreeMeasurements` are noisy counts of ranges of cells. A `RecordDensity` is the
+neither C nor a latent number are left out. `TreeMeasurements` are noisy counts of ranges
+of cells, a `MeasuredTable` noisy counts of several marginals. A `RecordDensity` is the
 density of each record's output given that record, and a `SumDensity` that of noisy sums given the exact ones. Each model of
 inference is for one of the kinds.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.laws.noisy_counts import STEPS, Noise
 
@@ -198,7 +200,7 @@ class SumDensity(Protocol):
         """Log probability of what was said about n, for each possible n."""
 
 
-Likelihood = CountTerm | TreeMeasurements | RecordDensity | SumDensity
+Likelihood = CountTerm | TreeMeasurements | MeasuredTable | RecordDensity | SumDensity
 
 
 def whole_counts(values: Any, *, cells: int, records: int | None = None, signed: bool = False) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from privurn.domain import JointDomain
+from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets
 from privurn.mechanisms.mechanism import Mechanism
@@ -33,6 +33,8 @@ class Public:
     guarantee: Guarantee
     domain: JointDomain | None = None
     """The domain itself, for mechanisms that look at more than its size."""
+    table: TableDomain | None = None
+    """Columns side by side, for mechanisms on whole tables; `cells` are then those of all columns, one after the other."""
 
     def __post_init__(self) -> None:
         if (self.n is None) != (self.guarantee.neighbouring == "add-remove"):
@@ -100,6 +102,8 @@ class Recipe(Asked, ABC):
     """Whether it can keep the number of confidential records secret."""
     needs_domain: ClassVar[bool] = True
     """Whether it needs a public domain; else open labels will do."""
+    whole_tables: ClassVar[bool] = False
+    """Whether it is for tables with their columns side by side (`TableDomain`); else for cells taken jointly."""
 
     records: int | None = option("How many records to release. Default: chosen from public quantities.")
 
@@ -151,6 +155,8 @@ class Recipe(Asked, ABC):
     @classmethod
     def offers(cls, public: Public, asked: "Recipe") -> Iterator[Alternative]:
         """Itself in place of what was asked for, if it can be had."""
+        if (public.table is not None) != cls.whole_tables:
+            return
         if cls.offered is None or (public.cells is None and cls.needs_domain) or (public.n is None and not cls.keeps_n_secret):
             return
         records = asked.records if asked.publishes_records else None

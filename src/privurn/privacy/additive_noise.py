@@ -7,6 +7,8 @@ replaces by the end of their range, which is post-processing.
 """
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -17,8 +19,8 @@ from privurn.errors import ModelError
 
 NoiseKind = Literal["laplace", "gaussian"]
 
-AT_ONCE = 100_000
-"""Numbers handed to OpenDP in one call."""
+AT_ONCE = 25_000
+"""Numbers handed to OpenDP in one call; several calls run side by side, each with random bytes of its own."""
 
 LARGEST_SCALE = 2.0**53
 """Noise of a larger scale could leave the 64-bit integers."""
@@ -39,7 +41,12 @@ def noisy_integers(exact: NDArray[np.int64], *, noise: NoiseKind, scale: float) 
     """Every integer plus independent noise by OpenDP, whose generator the operating system seeds."""
     add_noise = measurement(noise, scale)
     flat = exact.ravel()
-    blocks = [np.array(add_noise(flat[i : i + AT_ONCE].tolist()), np.int64) for i in range(0, len(flat), AT_ONCE)]
+    parts = [flat[i : i + AT_ONCE].tolist() for i in range(0, len(flat), AT_ONCE)]
+    if len(parts) > 1:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # OpenDP's code runs outside of Python's lock
+            blocks = [np.array(each, np.int64) for each in pool.map(add_noise, parts)]
+    else:
+        blocks = [np.array(add_noise(part), np.int64) for part in parts]
     return np.concatenate(blocks).reshape(exact.shape) if blocks else exact.copy()
 
 

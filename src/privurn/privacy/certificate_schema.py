@@ -100,6 +100,13 @@ class Joint(Strict):
     columns: dict[str, ColumnDomain]
 
 
+class TableColumns(Strict):
+    """Public domains of the columns of a whole table, side by side and in order."""
+
+    kind: Literal["table"]
+    columns: dict[str, ColumnDomain]
+
+
 class Open(Strict):
     """Labels nobody listed; those that label discovery named are part of the output."""
 
@@ -214,7 +221,7 @@ class CertificateFields(Strict):
     schema_: Annotated[Literal["privurn-certificate/2"], Field(alias="schema")]
     created: Annotated[str, AfterValidator(_utc)]
     mechanism: StatedMechanism
-    domain: Annotated[Joint | Open | Bounds | Statistics, Field(discriminator="kind")]
+    domain: Annotated[Joint | TableColumns | Open | Bounds | Statistics, Field(discriminator="kind")]
     columns: list[str]
     neighbouring: Literal["replace-one", "add-remove"]
     privacy_unit: PrivacyUnit

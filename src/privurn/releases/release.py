@@ -16,7 +16,7 @@ from privurn.certificates.certify import certify, check_certifiable
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels
+from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain
 from privurn.errors import DomainError
 from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
@@ -35,7 +35,7 @@ def release(
     data: Any,
     mechanism: Recipe | None = None,
     *,
-    domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain | OpenLabels],
+    domain: AnyDomain | TableDomain | ColumnDomain | Mapping[str, ColumnDomain | OpenLabels],
     epsilon: float,
     delta: float = 0.0,
     contributions: int = 1,
@@ -55,7 +55,8 @@ def release(
         other public domains, `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain urns. On a
         public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the uniform), `PosteriorDraws`
         (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from a small parametric model).
-        What a mechanism leaves open is the best that the guarantee allows.
+        `Marginals` takes whole tables of up to about 30 columns side by side, and makes a synthetic table. What a mechanism
+        leaves open is the best that the guarantee allows.
     domain
         Public knowledge: a mapping from columns to `Grid`, `Bins`, `Categories` (several are taken jointly) or one to
         `OpenLabels`; one of those alone where the table has one column and is no CSV file.
@@ -88,6 +89,12 @@ def release(
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
     if mechanism is not None:
         check_recipe(mechanism)
+        if mechanism.whole_tables:
+            from privurn.releases.tables import release_table
+
+            return release_table(
+                data, mechanism, domain=domain, guarantee=guarantee, ledger=ledger, entropy=entropy, progress=progress
+            )
     secret = neighbouring == "add-remove"
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
@@ -224,6 +231,10 @@ def _named_domain(domain: Any, source: Source) -> JointDomain | str:
         column, domain = next(iter(domain.items()))
     if isinstance(domain, JointDomain):
         return domain
+    if isinstance(domain, TableDomain):
+        raise DomainError(
+            "the columns' joint cells are too many to be released together.", hint="For whole tables: mechanism=Marginals()"
+        )
     if not isinstance(domain, (ColumnDomain, OpenLabels)):
         raise DomainError("a domain is needed.", hint="Grid, Bins, Categories, OpenLabels, or a mapping from columns to them")
     column = source.the_column(column)

@@ -1,0 +1,1 @@
+"""Counts of whole tables by sets of columns."""

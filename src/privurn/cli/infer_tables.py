@@ -1,0 +1,61 @@
+"""What `privurn infer` says about whole tables: figures and regressions from noisy marginals."""
+
+from typing import TYPE_CHECKING, Any
+
+from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.infer_answers import MOST_ROWS, Asked, cells_of, common_json, print_files, short, write_files
+from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.inference.tables.posterior import TablePosterior
+
+WHAT = "whole tables"
+OPTIONS = ("sample",)
+PICTURES = ("intervals",)
+
+
+def model_of(given: Any, asked: Asked) -> Any:
+    """The regression, if one was typed."""
+    from privurn.inference.tables.formula import regression_from_text
+
+    asked.pictures(PICTURES)
+    if asked.typed["synthetic"] is not None:
+        raise FormatError("a release of a whole table holds its synthetic records.", hint="They are beside its data file")
+    text = asked.typed["model"]
+    return None if text is None else regression_from_text(text)
+
+
+def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
+    """Warn, write, show."""
+    for problem in found.problems():
+        note(f"note: {problem}")
+    figures = [(found.plot(kind=kind), target) for kind, target in asked.pictures(PICTURES).items()]
+    written = write_files(found, asked, figures=figures, synthetic=None, write_synthetic=lambda path: None)
+    summaries = found.summary()
+    if asked.json:
+        rows = [
+            {
+                **one.to_json(),
+                "direct": each.direct,
+                "direct_deviation": each.direct_deviation,
+                "unexplained": each.unexplained,
+            }
+            for one, each in zip(summaries, found.figures, strict=True)
+        ]
+        print_json({"model": "tables", **common_json(found, rows, found.problems()), "how": found.attributes, "files": written})
+        return
+    title = f"Of the {found.of}: model-assisted estimates (n0 = {found.size:,.0f}, misfit {found.fit.misfit:.3f})"
+    columns = ["", "estimate", "sd", f"{asked.level:.0%} interval", "straight from the counts", "its sd", "unexplained"]
+    rows_shown = [
+        [
+            *cells_of(one),
+            "-" if each.direct is None else short(each.direct),
+            "-" if each.direct_deviation is None else short(each.direct_deviation),
+            f"{each.unexplained:.1%}",
+        ]
+        for one, each in zip(summaries[:MOST_ROWS], found.figures, strict=False)
+    ]
+    print_table(title, columns, rows_shown)
+    if len(summaries) > MOST_ROWS:
+        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    print_files(written)

@@ -1,0 +1,146 @@
+"""What can be asked of a whole table, and how it is written.
+
+mean(age), cdf(age, 40)                  of one column
+P(sex=f), P(18<=age<65, sex=f)           shares of all records, of up to three columns
+mean(hours | sex=f)                      of the records that fulfil a condition
+P(income=high | sex=f)                   likewise
+A - B                                    the difference of two of these
+table(age, sex)                          the share of every joint cell of up to three columns
+"""
+
+import itertools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.domain import JointDomain, TableDomain
+from privurn.errors import FormatError
+from privurn.inference.counts.asked import _conditions
+from privurn.inference.counts.functionals import Functional, parse_functionals
+from privurn.inference.counts.open_labels import quoted
+from privurn.inference.counts.plans import WithinBins, linear_weights
+from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
+
+Floats = NDArray[np.float64]
+
+EXAMPLES = "mean(age), P(sex=f), mean(hours | sex=f), mean(hours | sex=f) - mean(hours | sex=m), table(age, sex)"
+
+_TABLE = re.compile(r"^\s*table\s*\((?P<inner>.*)\)\s*$")
+_GIVEN = re.compile(r"^\s*(?P<word>mean|P)\s*\((?P<inner>[^|]*)\|(?P<given>[^|]*)\)\s*$")
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """sum of `above` over sum of `below`, plus an offset: functions of the cells of a few columns, an axis for each."""
+
+    places: Columns
+    above: Floats
+    below: Floats
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A name, and the ratio or the difference of two of them that it stands for."""
+
+    name: str
+    ratios: tuple[Ratio, ...]
+
+
+def questions(ask: str | Iterable[str] | None, domain: TableDomain, *, within: WithinBins = "uniform") -> list[Question]:
+    """What was asked for; left out, means of numbers and shares of categories."""
+    listed = default_questions(domain) if ask is None else [ask] if isinstance(ask, str) else list(ask)
+    found: list[Question] = []
+    for each in listed:
+        if not isinstance(each, str):
+            raise FormatError("what is asked of a table is text.", hint=f"For example {EXAMPLES}")
+        if table := _TABLE.match(each):
+            found += _cells(table["inner"], domain, within)
+            continue
+        parts = re.split(r"\)\s+-\s+", each)
+        texts = [part + ")" for part in parts[:-1]] + [parts[-1]]
+        if len(texts) > 2:
+            raise FormatError(f"{each!r} is more than a difference of two.", hint=f"For example {EXAMPLES}")
+        found.append(Question(each.strip(), tuple(_ratio(text, domain, within) for text in texts)))
+    if len({each.name for each in found}) < len(found) or not found:
+        raise FormatError("something must be asked for, each thing once.", hint=f"For example {EXAMPLES}")
+    return found
+
+
+def default_questions(domain: TableDomain) -> list[str]:
+    """A mean for each column of numbers; shares of the values of the others."""
+    from privurn.domain import Categories, label_text
+    from privurn.tables.cells import is_numeric
+
+    found = []
+    for name, column in domain.columns.items():
+        if is_numeric(column):
+            found.append(f"mean({quoted(name)})")
+        elif isinstance(column, Categories):
+            found += [f"P({quoted(name)}={quoted(label_text(value))})" for value in column.values]
+    return found
+
+
+def _cells(inner: str, domain: TableDomain, within: WithinBins) -> list[Question]:
+    names = [part.strip().strip("'\"") for part in inner.split(",")]
+    for name in names:
+        if name not in domain.columns:
+            raise FormatError(f"the release has no column {name!r}.", hint=f"Columns: {', '.join(domain.names)}")
+    parts = [_conditions(quoted(name), domain.columns[name]) for name in names]
+    texts = [f"P({', '.join(each)})" for each in itertools.product(*parts)]
+    return [Question(text, (_ratio(text, domain, within),)) for text in texts]
+
+
+def _ratio(text: str, domain: TableDomain, within: WithinBins) -> Ratio:
+    """One functional, with what it is conditional on."""
+    given = _GIVEN.match(text)
+    if given is None:
+        [functional] = parse_functionals([text])
+        return _weighted(functional, domain, within)
+    [event] = parse_functionals([f"P({given['given']})"])
+    if given["word"] == "P":
+        [both] = parse_functionals([f"P({given['inner']}, {given['given']})"])
+        top, bottom = _weighted(both, domain, within), _weighted(event, domain, within)
+        places, (above, below) = _aligned([(top.places, top.above), (bottom.places, bottom.above)], domain)
+        return Ratio(places, above, below)
+    [mean] = parse_functionals([f"mean({given['inner']})"])
+    top, condition = _weighted(mean, domain, within), _weighted(event, domain, within)
+    places, (above, below, where) = _aligned(
+        [(top.places, top.above), (top.places, top.below), (condition.places, condition.above)], domain
+    )
+    return Ratio(places, above * where, below * where, top.offset)
+
+
+def _weighted(functional: Functional, domain: TableDomain, within: WithinBins) -> Ratio:
+    named = [functional.column] if functional.column else [each.column for each in functional.conditions]
+    if None in named or functional.kind not in ("mean", "cdf", "event"):
+        raise FormatError(f"{functional.name!r} cannot be asked of a whole table.", hint=f"For example {EXAMPLES}")
+    names = [name for name in domain.columns if name in named]
+    for name in named:
+        if name not in domain.columns:
+            raise FormatError(f"the release has no column {name!r}.", hint=f"Columns: {', '.join(domain.names)}")
+    _check_few(names, functional.name)
+    part = JointDomain({name: domain.columns[name] for name in names})
+    found = linear_weights(functional, domain=part, within=within)
+    if found is None:
+        raise FormatError(f"{functional.name!r} cannot be asked of a whole table.", hint=f"For example {EXAMPLES}")
+    shape = [domain.columns[name].size for name in names]
+    places = tuple(domain.names.index(name) for name in names)
+    return Ratio(places, found.weights.reshape(shape, order="F"), found.present.reshape(shape, order="F"), found.offset)
+
+
+def _check_few(names: list[str], text: str) -> None:
+    if len(names) > LARGEST_SET:
+        raise FormatError(f"{text!r} is about {len(names)} columns.", hint="Ask for three at most, or fit a regression")
+
+
+def _aligned(arrays: list[tuple[Columns, Floats]], domain: TableDomain) -> tuple[Columns, list[Floats]]:
+    """Functions of some columns as functions of all of them together."""
+    places = tuple(sorted({j for own, _ in arrays for j in own}))
+    _check_few([domain.names[j] for j in places], "what was asked for")
+    full = [domain.sizes[j] for j in places]
+    shaped = [array.reshape([domain.sizes[j] if j in own else 1 for j in places]) for own, array in arrays]
+    return places, [np.broadcast_to(each, full) for each in shaped]

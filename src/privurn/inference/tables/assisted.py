@@ -1,0 +1,121 @@
+"""Model-assisted estimates from noisy marginals: the model's figure, corrected by what was measured.
+
+For an estimating equation E psi_b = 0 with F the measured cells as features of a record, centred under the model m:
+
+    E_m psi_b + g^T (y/N - m_F) = 0,    g = (G/n0 + S)^-1 c/n0,  G = Cov_m(F),  c = Cov_m(F, psi),  S the variance of the noise,
+
+the best linear predictor where the table's law is m plus a discrepancy with the covariance of n0 records. The same as weights
+that do not depend on b: w = m (1 + lambda^T F), lambda = (G/n0 + S)^-1 (y/N - m_F)/n0. Some are negative, and must stay so.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import SamplingError
+from privurn.inference.tables.features import Features
+
+Floats = NDArray[np.float64]
+
+SPAN = 10.0
+"""n0 at which the model counts for little: what is then not explained is hardly a matter of the noise."""
+
+SPAN_STEPS = 40
+WEIGHTS_TOLERANCE, VARIANCE_TOLERANCE = 1e-4, 3e-3
+"""Of the solutions; an error in g changes the variance by its square only."""
+
+
+class Equation(ABC):
+    """E psi_b = 0, for functions of the joint cells of some columns."""
+
+    @abstractmethod
+    def psi(self, b: Floats) -> Floats:
+        """A row for each entry, a column for each joint cell."""
+
+    @abstractmethod
+    def slope(self, b: Floats, weights: Floats) -> Floats:
+        """Minus the weighted sum of the derivatives of psi by b: a matrix."""
+
+    @property
+    @abstractmethod
+    def start(self) -> Floats:
+        """Where to look for the root."""
+
+
+@dataclass(frozen=True, eq=False)
+class Means(Equation):
+    """The means of functions."""
+
+    functions: Floats
+
+    def psi(self, b: Floats) -> Floats:
+        """Function less mean."""
+        return self.functions - b[:, None]
+
+    def slope(self, b: Floats, weights: Floats) -> Floats:
+        """The identity, times the weights' sum."""
+        return np.eye(len(b)) * float(weights.sum())
+
+    @property
+    def start(self) -> Floats:
+        """Anywhere."""
+        return np.zeros(len(self.functions))
+
+
+@dataclass(frozen=True, eq=False)
+class AssistedEstimate:
+    """Estimates b with the covariance of their error, for the confidential table and for the population it came from."""
+
+    estimate: Floats
+    table_covariance: Floats
+    population_covariance: Floats
+    unexplained: Floats
+    """Share of the variance of each estimate's influence function that no measured cell explains."""
+
+
+def assisted_weights(features: Features, *, size: float) -> Floats:
+    """A weight for every joint cell; they sum to 1, and some are negative."""
+    off = (features.measured - features.means)[None, :]
+    tilt = features.combined(features.solve(off / size, size=size, tolerance=WEIGHTS_TOLERANCE))
+    found: Floats = features.probabilities * (1.0 + (tilt - features.mean(tilt)[:, None])[0])
+    return found
+
+
+def assisted_estimate(features: Features, equation: Equation, weights: Floats, *, size: float, n: float) -> AssistedEstimate:
+    """The root of the weighted equation, and its variance."""
+    b = solve_weighted(weights, equation, start=equation.start)
+    influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b)).astype(np.float64, copy=False)
+    c = features.covariances(influence)
+    g = features.solve(c / size, size=size, tolerance=VARIANCE_TOLERANCE)
+    table = (features.variances * g) @ g.T + features.variance(influence - features.combined(g)) / size
+    whole = features.variance(influence)
+    near = features.solve(c / SPAN, size=SPAN, tolerance=0.1 * VARIANCE_TOLERANCE, steps=SPAN_STEPS)
+    left = features.variance(influence - features.combined(near))
+    return AssistedEstimate(b, table, table + whole / n, np.diag(left) / np.maximum(np.diag(whole), 1e-300))
+
+
+def solve_weighted(weights: Floats, equation: Equation, *, start: Floats, steps: int = 100) -> Floats:
+    """The root of the weighted equation by Newton's method; steps that do not bring it nearer are halved."""
+    b = np.array(start, np.float64)
+    value = equation.psi(b) @ weights
+    for _ in range(steps):
+        if np.abs(value).max() < 1e-13:
+            return b
+        try:
+            step = np.linalg.solve(equation.slope(b, weights), value)
+        except np.linalg.LinAlgError:
+            break
+        length = 1.0
+        while length > 1e-6:
+            after = equation.psi(b + length * step) @ weights
+            if np.isfinite(after).all() and np.abs(after).sum() < (1.0 - 1e-4 * length) * np.abs(value).sum() + 1e-14:
+                break
+            length *= 0.5
+        else:
+            break
+        b, value = b + length * step, after
+        if np.abs(length * step).max() < 1e-9 * (1.0 + np.abs(b).max()):
+            return b
+    raise SamplingError("the estimating equation has no root near where it was looked for.", hint="Use fewer or coarser terms")

@@ -1,0 +1,173 @@
+"""The mixture of products behind noisy marginals: the most probable one, and approximate draws.
+
+K classes with weights w = softmax(eta); in class k column j has the probabilities softmax(log b_j + tau xi_kj), b_j the noisy
+share of its cells, floored; eta and xi are standard normal. Nonparametrically: a truncated mixture of products with a
+logistic-normal base, K the truncation.
+
+A draw is made by randomise-then-optimise: fresh noise on what was measured, prior draws of eta and xi as their centre, and the
+optimum from there. Such draws are approximate: exact where everything is linear and Gaussian, which the mixture is not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.inference.tables.mixture import MixtureOfProducts
+from privurn.inference.tables.objective import Objective, Single
+from privurn.mechanisms.table_measurements import MeasuredTable
+
+Progress = Callable[[int, int, float], None]
+"""Called with steps done, steps in all, and the misfit per measured cell: about 1 where the noise explains it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """How long and how finely a table is fitted; the defaults were chosen on one table and are used for all."""
+
+    classes: int = 100
+    """K."""
+    spread: float = 1.5
+    """tau."""
+    floor: float = 3e-4
+    """Of the shares in b."""
+    pair_steps: int = 400
+    """On one and two columns."""
+    triple_steps: int = 300
+    """Then on three columns as well."""
+    rate: float = 0.1
+    """Of Adam; falls to a twentieth along a cosine within each phase."""
+
+    def __post_init__(self) -> None:
+        if self.classes < 1 or self.pair_steps < 1 or self.triple_steps < 0 or not self.spread > 0.0 or not self.rate > 0.0:
+            raise ModelError("a fit needs classes, steps, a spread and a rate, all of them positive.")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted mixture, and how well it fits what was measured."""
+
+    mixture: MixtureOfProducts
+    misfit: float
+    """Mean squared residual of the measured cells in deviations of their noise."""
+    eta: Single
+    xi: Single
+
+
+def fit_mixture(
+    table: MeasuredTable,
+    *,
+    seed: int = 0,
+    settings: FitSettings | None = None,
+    progress: Progress = lambda done, total, misfit: None,
+    objective: Objective | None = None,
+) -> Fit:
+    """The most probable mixture given the noisy marginals; the same seed gives the same mixture on the same machine."""
+    chosen = settings or FitSettings()
+    own = objective or Objective.of(table)
+    rng = np.random.default_rng([seed, 1])
+    eta = rng.standard_normal(chosen.classes, np.float32)
+    xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+    return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
+
+
+def draw_mixture(table: MeasuredTable, *, seed: int, settings: FitSettings | None = None) -> Fit:
+    """One approximate draw from the posterior: randomise, then optimise."""
+    chosen = settings or FitSettings()
+    rng = np.random.default_rng([seed, 2])
+    noisy = table.counts + rng.standard_normal(len(table.counts)) * np.repeat(table.mechanism.deviations, table.layout.cells)
+    shifted = replace(table, counts=noisy)
+    eta = rng.standard_normal(chosen.classes, np.float32)
+    xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+    return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
+
+
+def _optimised(
+    table: MeasuredTable,
+    objective: Objective,
+    settings: FitSettings,
+    *,
+    start: tuple[Single, Single],
+    centre: tuple[Single, Single] | None,
+    base: MeasuredTable | None = None,
+    progress: Progress = lambda done, total, misfit: None,
+) -> Fit:
+    """Adam in two phases from `start`, the prior standing around `centre`."""
+    starts = np.array(table.starts[:-1])
+    log_base = np.log(base_shares(base or table, floor=settings.floor)).astype(np.float32)
+    eta, xi = (each.copy() for each in start)
+    middle = centre or (np.zeros_like(eta), np.zeros_like(xi))
+    measured = len(table.counts)
+    total = settings.pair_steps + (settings.triple_steps if objective.triples else 0)
+    moments = [np.zeros_like(each) for each in (eta, xi, eta, xi)]
+    weights, cells, misfit = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes), np.inf
+    for step in range(total):
+        triples = step >= settings.pair_steps
+        misfit, by_weights, by_cells = objective.value(weights, cells, triples=triples)
+        by_eta = weights * (by_weights - np.vdot(weights, by_weights)) + (eta - middle[0])
+        pull = cells * by_cells
+        held = _spread(np.add.reduceat(pull, starts, axis=1), table.sizes)
+        by_xi = np.float32(settings.spread) * (pull - cells * held) + (xi - middle[1])
+        place, length = (step - settings.pair_steps, settings.triple_steps) if triples else (step, settings.pair_steps)
+        rate = settings.rate * (0.05 + 0.95 * 0.5 * (1.0 + np.cos(np.pi * place / length)))
+        _adam(eta, by_eta.astype(np.float32, copy=False), moments[0], moments[2], step=step + 1, rate=rate)
+        _adam(xi, by_xi, moments[1], moments[3], step=step + 1, rate=rate)
+        weights, cells = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes)
+        progress(step + 1, total, 2.0 * misfit / measured)
+    misfit, _, _ = objective.value(weights, cells, triples=True)
+    mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
+    return Fit(mixture, 2.0 * misfit / measured, eta, xi)
+
+
+def _adam(parameter: Single, gradient: Single, first: Single, second: Single, *, step: int, rate: float) -> None:
+    """One step of Adam in place, with its usual moments."""
+    first += 0.1 * (gradient - first)
+    second += 0.001 * (gradient**2 - second)
+    scale = np.float32(rate / (1.0 - 0.9**step))
+    parameter -= scale * first / (np.sqrt(second / np.float32(1.0 - 0.999**step)) + np.float32(1e-8))
+
+
+def base_shares(table: MeasuredTable, *, floor: float) -> NDArray[np.float64]:
+    """Noisy share of every cell of every column, floored; from the smallest marginal that holds a column which is not alone."""
+    shares = np.empty(table.starts[-1])
+    for j, (start, end) in enumerate(zip(table.starts, table.starts[1:], strict=False)):
+        holding = [each for each in table.layout.sets if j in each]
+        if not holding:
+            shares[start:end] = 1.0 / (end - start)
+            continue
+        best = min(holding, key=lambda each: table.deviations[each] ** 2 * table.marginals[each].size)
+        axes = tuple(i for i, place in enumerate(best) if place != j)
+        own = np.maximum(table.marginals[best].sum(axis=axes) / table.n, floor)
+        shares[start:end] = own / own.sum()
+    return shares
+
+
+def _softmax(values: Single) -> Single:
+    found: Single = np.exp(values - values.max())
+    found /= found.sum()
+    return found
+
+
+def _columns(values: Single, starts: NDArray[np.int64], sizes: tuple[int, ...]) -> Single:
+    """Softmax within each column."""
+    found: Single = np.exp(values - _spread(np.maximum.reduceat(values, starts, axis=1), sizes))
+    found /= _spread(np.add.reduceat(found, starts, axis=1), sizes)
+    return found
+
+
+def _spread(per_column: Single, sizes: tuple[int, ...]) -> Single:
+    return np.repeat(per_column, sizes, axis=1)
+
+
+def _normal(weights: Single) -> NDArray[np.float64]:
+    exact = weights.astype(np.float64)
+    found: NDArray[np.float64] = exact / exact.sum()
+    return found
+
+
+def _normal_columns(cells: Single, starts: NDArray[np.int64], sizes: tuple[int, ...]) -> NDArray[np.float64]:
+    exact = cells.astype(np.float64)
+    found: NDArray[np.float64] = exact / np.repeat(np.add.reduceat(exact, starts, axis=1), sizes, axis=1)
+    return found

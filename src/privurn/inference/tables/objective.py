@@ -1,0 +1,108 @@
+"""How far a mixture of products is from noisy marginals, and the gradient: matrix products in single precision.
+
+With P = N^2/sigma^2 and Y = y/N the misfit is half the sum over measured cells of P (Q - Y)^2, Q the mixture's
+probabilities. All pairs of columns are one product Phi^T diag(w) Phi over the cells of all columns side by side, halved because
+each pair stands there twice; for triples, the first two columns a < b are multiplied out and all third columns are taken at
+once.
+"""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.mechanisms.table_measurements import MeasuredTable
+
+Single = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Measured triples that begin with columns a and b: shares of the cells (a, b) by cells of the third columns."""
+
+    a: int
+    b: int
+    third: slice | NDArray[np.int64]
+    shares: Single
+    precision: Single
+    """Of each cell of the third columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Noisy marginals as shares of N records, with their precisions."""
+
+    starts: tuple[int, ...]
+    one: Single
+    one_precision: Single
+    two: Single
+    two_precision: Single
+    triples: tuple[Triples, ...]
+
+    @classmethod
+    def of(cls, table: MeasuredTable) -> "Objective":
+        """What was measured; sets that were not have no precision."""
+        n, starts, cells = table.n, table.starts, table.starts[-1]
+        one, one_precision = np.zeros(cells, np.float32), np.zeros(cells, np.float32)
+        two, two_precision = np.zeros((cells, cells), np.float32), np.zeros((cells, cells), np.float32)
+        for places, y in table.marginals.items():
+            at = [slice(starts[j], starts[j + 1]) for j in places]
+            precision = (n / table.deviations[places]) ** 2
+            if len(places) == 1:
+                one[at[0]], one_precision[at[0]] = y / n, precision
+            elif len(places) == 2:
+                two[at[0], at[1]], two_precision[at[0], at[1]] = y / n, precision
+                two[at[1], at[0]], two_precision[at[1], at[0]] = y.T / n, precision
+        return cls(starts, one, one_precision, two, two_precision, _triples(table))
+
+    def value(self, weights: Single, cells: Single, *, triples: bool) -> tuple[float, Single, Single]:
+        """The misfit, and its gradient by the weights and by the cells' probabilities."""
+        q1 = weights @ cells
+        r1 = self.one_precision * (q1 - self.one)
+        weighted = weights[:, None] * cells
+        q2 = cells.T @ weighted
+        q2 -= self.two
+        r2 = self.two_precision * q2
+        misfit = 0.5 * float(r1 @ (q1 - self.one)) + 0.25 * float(np.vdot(r2, q2))
+        pulled = cells @ r2
+        by_weights = 0.5 * np.einsum("kd,kd->k", pulled, cells) + cells @ r1
+        by_cells = weights[:, None] * (pulled + r1)
+        if triples:
+            for each in self.triples:
+                misfit += self._add(each, weights, cells, by_weights, by_cells)
+        return misfit, by_weights, by_cells
+
+    def _add(self, each: Triples, weights: Single, cells: Single, by_weights: Single, by_cells: Single) -> float:
+        """The misfit of some triples; the gradients are raised by theirs."""
+        at_a, at_b = (slice(self.starts[j], self.starts[j + 1]) for j in (each.a, each.b))
+        first, second, third = cells[:, at_a], cells[:, at_b], cells[:, each.third]
+        product = first[:, :, None] * second[:, None, :]
+        flat = product.reshape(len(weights), -1)
+        weighted = weights[:, None] * flat
+        off = weighted.T @ third
+        off -= each.shares
+        residual = off * each.precision
+        misfit = 0.5 * float(np.vdot(residual, off))
+        by_cells[:, each.third] += weighted @ residual
+        pulled = third @ residual.T
+        by_weights += np.einsum("kd,kd->k", pulled, flat)
+        pulled *= weights[:, None]
+        shaped = pulled.reshape(product.shape)
+        by_cells[:, at_a] += np.einsum("kab,kb->ka", shaped, second)
+        by_cells[:, at_b] += np.einsum("kab,ka->kb", shaped, first)
+        return misfit
+
+
+def _triples(table: MeasuredTable) -> tuple[Triples, ...]:
+    found, starts = [], table.starts
+    sets = sorted(each for each in table.layout.sets if len(each) == 3)
+    for (a, b), group in groupby(sets, key=lambda each: each[:2]):
+        thirds = [each[2] for each in group]
+        places = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in thirds])
+        whole = slice(int(places[0]), int(places[-1]) + 1) if len(places) == places[-1] - places[0] + 1 else places
+        pair = table.sizes[a] * table.sizes[b]
+        shares = np.concatenate([table.marginals[a, b, c].reshape(pair, -1) for c in thirds], axis=1) / table.n
+        precision = np.concatenate([np.full(table.sizes[c], (table.n / table.deviations[a, b, c]) ** 2) for c in thirds])
+        found.append(Triples(a, b, whole, shares.astype(np.float32), precision.astype(np.float32)))
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""Which marginals of a table are measured, and with how much noise: from public quantities only.
+
+A layout that followed the data, or a secret number of records, would itself be a release. How the rule was chosen:
+docs/proofs/marginals.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from privurn.errors import ModelError
+from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
+from privurn.privacy.laws.noisy_tree import TreeNoise
+
+THREE_WAY_SHARE = 0.4
+"""Of the budget (rho) for marginals of three columns, where there are any."""
+
+ONE_WAY_SHARE = 0.05
+"""Of the rest, for single columns; pairs have what is left."""
+
+CLASSES = 4
+"""Different amounts of noise among the marginals of one order: losses of one scale compose exactly and fast."""
+
+MOST_THREE_WAY_CELLS = 2_000_000
+"""Of the marginals of three columns that the rule takes, the smallest first: more would take minutes to fit."""
+
+MOST_CELLS = 5_000_000
+"""Every cell gets noise, the empty ones too, at some microseconds each."""
+
+MOST_COLUMN_CELLS = 400
+"""Of one column: finer ones would drown in noise."""
+
+
+def check_sizes(sizes: Sequence[int], names: Sequence[str]) -> None:
+    """Columns that marginals can be taken of."""
+    fine = [name for name, size in zip(names, sizes, strict=True) if size > MOST_COLUMN_CELLS]
+    if fine:
+        raise ModelError(
+            f"{_listed(fine)} {'has' if len(fine) == 1 else 'have'} more than {MOST_COLUMN_CELLS} cells, "
+            "and a marginal of so many would be noise.",
+            hint="Use a larger grid step, wider bins, or group rare categories; about 30 cells a column are plenty",
+        )
+    if len(sizes) > 1 and _pair_cells(sizes) > MOST_CELLS:
+        order = sorted(range(len(sizes)), key=lambda j: sizes[j])
+        kept = max(k for k in range(1, len(sizes) + 1) if _pair_cells([sizes[j] for j in order[:k]]) <= MOST_CELLS)
+        dropped = [names[j] for j in sorted(order[kept:])]
+        raise ModelError(
+            f"{len(sizes)} columns have {_pair_cells(sizes):,} cells by pairs; at most {MOST_CELLS:,} can be measured.",
+            hint=f"Leave out {_listed(dropped)}, or make them coarser",
+        )
+
+
+def _pair_cells(sizes: Sequence[int]) -> int:
+    return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [repr(name) for name in names[:6]]
+    return ", ".join(shown) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def every_set(sizes: Sequence[int], *, order: int) -> tuple[Columns, ...]:
+    """All sets of up to `order` columns; of three, those with the fewest cells as far as there is room.
+
+    A column of one cell tells nothing: it is in no set.
+
+    >>> every_set((2, 3, 1, 2), order=2)
+    ((0,), (1,), (3,), (0, 1), (0, 3), (1, 3))
+    """
+    if not 1 <= order <= LARGEST_SET:
+        raise ModelError("marginals have one, two or three columns.", hint="order=3")
+    told = [j for j, size in enumerate(sizes) if size > 1]
+    found = [each for r in range(1, min(order, 2) + 1) for each in combinations(told, r)]
+    if order == 3:
+        room, kept = MOST_THREE_WAY_CELLS, []
+        for each in sorted(combinations(told, 3), key=lambda places: (_cells(sizes, places), places)):
+            room -= _cells(sizes, each)
+            if room < 0:
+                break
+            kept.append(each)
+        found += sorted(kept)
+    return tuple(found)
+
+
+def _cells(sizes: Sequence[int], places: Columns) -> int:
+    return math.prod(sizes[j] for j in places)
+
+
+def precisions(
+    sizes: Sequence[int], sets: Sequence[Columns], *, noise: TreeNoise, weights: Mapping[Columns, float] | None = None
+) -> tuple[float, ...]:
+    """Relative precision (1/scale) of each marginal.
+
+    Shares of rho: 0.4 to the marginals of three columns, in proportion to cells^(1/3); of the rest 0.05 to single columns and
+    0.95 to pairs, equally. An order that is not measured leaves its share to the others. Shares are multiplied by `weights`,
+    and rounded to few classes. With Laplace noise shares of epsilon are those of rho to the power 2/3: what minimises a
+    weighted sum of variances under either noise is related so.
+    """
+    given = weights or {}
+    orders = {len(each) for each in sets}
+    budget = {
+        1: (1.0 - THREE_WAY_SHARE) * ONE_WAY_SHARE,
+        2: (1.0 - THREE_WAY_SHARE) * (1.0 - ONE_WAY_SHARE),
+        3: THREE_WAY_SHARE,
+    }
+    found: dict[Columns, float] = {}
+    for order in sorted(orders):
+        own = [each for each in sets if len(each) == order]
+        raw = [(_cells(sizes, each) ** (1.0 / 3.0) if order == 3 else 1.0) * given.get(each, 1.0) for each in own]
+        raw = _in_classes(raw)
+        total = sum(raw) * sum(budget[each] for each in orders)
+        found |= {each: budget[order] * share / total for each, share in zip(own, raw, strict=True)}
+    power = 2.0 / 3.0 if noise == "discrete-laplace" else 0.5
+    return tuple(found[each] ** power for each in sets)
+
+
+def _in_classes(shares: list[float]) -> list[float]:
+    """Shares on a geometric grid of a few points."""
+    low, high = math.log(min(shares)), math.log(max(shares))
+    if high - low < 1e-9:
+        return [1.0] * len(shares)
+    step = (high - low) / (CLASSES - 1)
+    return [math.exp(low + step * round((math.log(share) - low) / step)) for share in shares]

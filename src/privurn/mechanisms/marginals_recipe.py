@@ -1,0 +1,146 @@
+"""Which marginals are asked for, and the least noise for the guarantee."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privurn.domain import TableDomain
+from privurn.errors import DomainError, FormatError, ModelError
+from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
+from privurn.mechanisms.marginals import NoisyMarginals
+from privurn.mechanisms.marginals_layout import check_sizes, every_set, precisions
+from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
+from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
+from privurn.privacy.profile import Guarantee
+
+FEW_MARGINALS = 20
+"""Up to so many, Laplace noise may have the smaller deviation where delta is positive, and is tried."""
+
+WORKLOAD = "For example workload=[('age', 'sex'), ('age', 'sex', 'income')]"
+
+
+def calibrate_marginals(
+    *,
+    n: int | None,
+    sizes: Sequence[int],
+    guarantee: Guarantee,
+    sets: Sequence[Columns] | None = None,
+    order: int | None = None,
+    weights: Mapping[Columns, float] | None = None,
+    noise: TreeNoise | None = None,
+) -> NoisyMarginals:
+    """The least noise for the guarantee on the marginals of up to `order` columns, or of `sets`; n is ignored where secret.
+
+    `noise`: Laplace where delta = 0, and then marginals of up to two columns unless more are asked for; else Gaussian, but for
+    few marginals the one with the smaller deviation.
+
+    >>> guarantee = Guarantee(epsilon=1.0, delta=0.0)
+    >>> calibrate_marginals(n=100, sizes=(2, 2), guarantee=guarantee, sets=[(0, 1)]).scales
+    (2.0,)
+    """
+    secret = guarantee.neighbouring == "add-remove"
+    first: TreeNoise = noise or ("discrete-laplace" if guarantee.delta == 0.0 else "discrete-gaussian")
+    chosen = tuple(sets) if sets is not None else every_set(sizes, order=order or (2 if first == "discrete-laplace" else 3))
+    if not chosen:
+        raise ModelError("no column has two cells or more: there is nothing to measure.", hint="Use a finer domain")
+    kinds: list[TreeNoise] = [first]
+    if noise is None and first != "discrete-laplace" and len(chosen) <= FEW_MARGINALS:
+        kinds.append("discrete-laplace")
+    made = []
+    for kind in kinds:
+        relative = precisions(sizes, chosen, noise=kind, weights=weights)
+        scales, _ = smallest_tree_scales(noise=kind, precisions=relative, guarantee=guarantee)
+        made.append(NoisyMarginals(n=None if secret else n, sizes=tuple(sizes), sets=chosen, scales=scales, noise=kind))
+    return min(made, key=lambda each: float(each.deviations @ each.layout.cells))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Marginals(Recipe):
+    """Whole tables: noisy counts by all sets of one, two and three columns, and a synthetic table fitted to them.
+
+    `records` is the number of rows of the synthetic table: left out, as many as confidential ones (an estimate where their
+    number is secret).
+    """
+
+    alias: ClassVar[str] = "marginals"
+    keeps_n_secret: ClassVar[bool] = True
+    whole_tables: ClassVar[bool] = True
+
+    order: int | None = option("Most columns of a marginal, 1 to 3; left out 3, or 2 where delta is 0.")
+    workload: Any = option("Columns that are counted together, as age*sex,age*sex*income; left out, all up to the order.")
+    noise: TreeNoise | None = option("discrete-gaussian or discrete-laplace; left out, the one that suits delta.")
+
+    @property
+    def publishes_records(self) -> bool:
+        """What is measured are counts; records are made from them."""
+        return False
+
+    def check(self) -> None:
+        """Words and numbers that are known."""
+        super().check()
+        if self.noise is not None and self.noise not in KINDS:
+            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
+        if self.order is not None and self.order not in range(1, LARGEST_SET + 1):
+            raise ModelError("marginals have one, two or three columns.", hint="order=3")
+        if self.order is not None and self.workload is not None:
+            raise ModelError("the order and the workload both say what is measured.", hint="Leave the order out")
+
+    def calibrate(self, public: Public) -> NoisyMarginals:
+        """The least noise."""
+        domain = public.table
+        if domain is None:
+            raise ModelError("marginals are of a table with its columns side by side.")
+        check_sizes(domain.sizes, domain.names)
+        sets, weights = (None, None) if self.workload is None else self._workload(domain)
+        return calibrate_marginals(
+            n=public.n,
+            sizes=domain.sizes,
+            guarantee=public.guarantee,
+            sets=sets,
+            order=self.order,
+            weights=weights,
+            noise=self.noise,
+        )
+
+    def _workload(self, domain: TableDomain) -> tuple[tuple[Columns, ...], dict[Columns, float]]:
+        """All single columns and the sets asked for, in order, with their weights."""
+        given = dict(self._asked())
+        names, weights = list(domain.names), {}
+        for asked, weight in given.items():
+            missing = [name for name in asked if name not in names]
+            if missing:
+                raise DomainError(f"the workload names {missing[0]!r}, which the domain does not have.", hint=WORKLOAD)
+            if len(set(asked)) != len(asked) or not 1 <= len(asked) <= LARGEST_SET:
+                raise ModelError("a marginal of the workload has one, two or three different columns.", hint=WORKLOAD)
+            if not weight > 0.0:
+                raise ModelError("weights of a workload must be positive.", hint="workload={('age', 'sex'): 2}")
+            places = tuple(sorted(j for j in map(names.index, asked) if domain.sizes[j] > 1))
+            if places:
+                weights[places] = float(weight)
+        sets = dict.fromkeys([*every_set(domain.sizes, order=1), *weights])
+        return tuple(sorted(sets, key=lambda each: (len(each), each))), weights
+
+    def _asked(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Sets of names and their weights, from a mapping, a list or text."""
+        given = self.workload
+        if isinstance(given, str):
+            given = [part.strip().split("*") for part in given.split(",")]
+        items = given.items() if isinstance(given, Mapping) else ((each, 1.0) for each in given)
+        for each, weight in items:
+            yield ((each,) if isinstance(each, str) else tuple(str(name).strip() for name in each)), weight
+
+    def remarks(self, mechanism: NoisyMarginals, public: Public) -> tuple[str, ...]:
+        """Where the noise drowns the data."""
+        if public.n is None:
+            return ()
+        pairs = [i for i, each in enumerate(mechanism.sets) if len(each) == 2] or list(range(len(mechanism.sets)))
+        error = float(np.mean([0.4 * mechanism.layout.cells[i] * mechanism.deviations[i] / public.n for i in pairs]))
+        if error < 0.5:
+            return ()
+        return (
+            "The noise on the cells of a marginal sums to as much as there are records: the release tells little. "
+            "Use a larger epsilon, fewer or coarser columns, or a smaller workload.",
+        )

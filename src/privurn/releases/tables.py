@@ -1,0 +1,139 @@
+"""Whole tables: count all marginals in one pass, pay, add noise, and make records from the noisy counts.
+
+    data --(columns' domains)--> marginals --(ledger pays first)--> noisy counts --(public seed)--> synthetic table
+
+Only the noisy counts cost anything. The synthetic table is made from them by anyone with the seed in the certificate.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.certificates.certify import certify
+from privurn.certificates.folder import SyntheticTable
+from privurn.certificates.release import Release
+from privurn.domain import ColumnDomain, JointDomain, TableDomain
+from privurn.errors import DomainError, ModelError
+from privurn.inference.tables.fit import Fit, fit_mixture
+from privurn.inference.tables.sampling import synthetic_cells
+from privurn.mechanisms.choice import choose
+from privurn.mechanisms.likelihood import Numbers
+from privurn.mechanisms.marginal_counts import count_marginals
+from privurn.mechanisms.recipe import Public, Recipe, check_records
+from privurn.mechanisms.table_measurements import MeasuredTable
+from privurn.privacy.entropy import Entropy, SystemEntropy
+from privurn.privacy.payer import LedgerChoice, Payer
+from privurn.privacy.profile import Guarantee
+from privurn.releases.release import pay
+from privurn.releases.synthetic import public_seed
+from privurn.tables import open_table
+from privurn.tables.cell_batches import cell_batches
+from privurn.tables.counting import check_rows
+from privurn.tables.output import decode
+
+POOR_FIT = 1.1
+"""Mean squared residual from which on the model does not follow what was measured."""
+
+
+def release_table(
+    data: Any,
+    recipe: Recipe,
+    *,
+    domain: Any,
+    guarantee: Guarantee,
+    ledger: LedgerChoice = None,
+    entropy: Entropy | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Release:
+    """The measurements of a whole table and a synthetic one made from them; called by `release`."""
+    columns = table_domain(domain)
+    secret = guarantee.neighbouring == "add-remove"
+    randomness = entropy or SystemEntropy()
+    stated = columns.to_json()
+    with open_table(data) as source:
+        payer = Payer.find(ledger, source)
+        source.check_columns(list(columns.names))
+        progress("planning")
+        n = None if secret else int(source.connection.sql("SELECT count(*) FROM t").fetchall()[0][0])
+        if n is not None:
+            check_rows(n)
+        public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)
+        mechanism, remarks = choose(recipe, public)
+        layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
+        progress("counting")
+        counts = count_marginals(cell_batches(source, columns, secret_size=secret), layout)
+        kind = source.kind
+    payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)
+    progress("drawing")
+    measured = mechanism.draw(counts, entropy=randomness)
+    table: Any = replace(mechanism.likelihood(Numbers(measured.weights)), domain=columns)  # type: ignore[type-var]
+    progress("fitting")
+    seed = public_seed(randomness)
+    synthetic, fit = synthetic_records(table, records=recipe.records, seed=seed)
+    published = _arrow(measured.columns())
+    certificate = certify(
+        mechanism,
+        guarantee=guarantee,
+        domain=stated,
+        columns=published.column_names,
+        entropy=randomness,
+        payment=payment.stamp,
+    )
+    notes = (*remarks, *payment.remarks, *_fit_remarks(fit))
+    return Release(published, kind, certificate, notes, payer.ledger, synthetic=SyntheticTable(synthetic, 1, seed))
+
+
+def table_domain(domain: Any) -> TableDomain:
+    """Columns side by side, from what stands for them."""
+    if isinstance(domain, TableDomain):
+        return domain
+    if isinstance(domain, JointDomain):
+        return TableDomain(domain.columns)
+    if isinstance(domain, Mapping) and not isinstance(domain, ColumnDomain):
+        return TableDomain(domain)
+    raise DomainError("a table's columns must be named.", hint="domain={'age': Grid(0, 99, 1), 'sex': Categories(['f', 'm'])}")
+
+
+def synthetic_records(table: MeasuredTable, *, records: int | None, seed: int) -> tuple[Any, Fit]:
+    """Records fitted to the measurements alone, as an Arrow table of the domain's columns, and the fit behind them.
+
+    Left out, there are as many as confidential ones, an estimate where that number is secret.
+    """
+    if table.domain is None:
+        raise ModelError("records need the columns' domains.")
+    rows = round(table.n) if records is None else records
+    check_records(rows)
+    fit = fit_mixture(table, seed=seed)
+    cells = synthetic_cells(fit.mixture, rows, seed=seed)
+    return decode_columns(cells, table.domain, seed=seed), fit
+
+
+def decode_columns(cells: NDArray[np.int64], domain: TableDomain, *, seed: int) -> Any:
+    """Values that cells stand for, column by column; places within bins follow the public seed."""
+    import pyarrow as pa
+
+    from privurn.privacy.entropy import SeededEntropy
+
+    entropy = SeededEntropy(seed)
+    columns = {}
+    for own, (name, column) in zip(cells, domain.columns.items(), strict=True):
+        columns[name] = decode(own, JointDomain({name: column}), entropy=entropy).column(0)
+    return pa.table(columns)
+
+
+def _fit_remarks(fit: Fit) -> tuple[str, ...]:
+    if fit.misfit < POOR_FIT:
+        return ()
+    return (
+        f"The synthetic table does not follow the measurements closely: residuals are {fit.misfit:.2f} times what the noise "
+        "explains. Figures from infer use the measurements, and are not affected.",
+    )
+
+
+def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(numbers) for name, numbers in columns.items()})

@@ -1,0 +1,265 @@
+"""Noisy marginals: every pair of tiny tables against the profile, the drawn law, the least noise, and what is refused."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from privurn.domain import Bins, Categories, TableDomain
+from privurn.errors import CalibrationError, DomainError, ModelError
+from privurn.mechanisms.choice import choose
+from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
+from privurn.mechanisms.marginals import Marginals, NoisyMarginals, calibrate_marginals
+from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, precisions
+from privurn.mechanisms.recipe import Public
+from privurn.privacy.additive_noise import log_mass
+from privurn.privacy.entropy import SystemEntropy
+from privurn.privacy.laws.marginals import MarginalsProfile
+from privurn.privacy.profile import GroupProfile, Guarantee
+
+LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
+EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.4, 5.0)
+TABLES = {
+    "2 x 2": ((2, 2), ((0,), (1,), (0, 1)), (1.1, 1.1, 0.8)),
+    "2 x 2 x 2": ((2, 2, 2), ((0,), (0, 1), (1, 2), (0, 1, 2)), (0.9, 1.3, 1.3, 1.3)),
+    "2 x 3, one pair": ((2, 3), ((0, 1),), (0.7,)),
+}
+
+
+# ---- the truth, by enumeration ---------------------------------------------------------------------------------------
+
+
+def tables(sizes, most, *, secret):
+    """All tables of up to `most` records (of exactly as many where n is public), as cells of every column."""
+    cells = list(itertools.product(*map(range, sizes)))
+    for size in range(most + 1) if secret else [most]:
+        yield from itertools.combinations_with_replacement(cells, size)
+
+
+def measured(mechanism, records):
+    codes = np.array(records, np.uint16).reshape(-1, len(mechanism.sizes)).T
+    return count_marginals([codes], mechanism.layout).counts
+
+
+@cache
+def shift_law(noise, scale, shift):
+    """Losses and probabilities of one integer moved by `shift`."""
+    reach = math.ceil((40 if noise == LAPLACE else 9) * scale) + 6
+    k = np.arange(-reach, reach + 1 + shift, dtype=float)
+    kind = "laplace" if noise == LAPLACE else "gaussian"
+    first, second = log_mass(k, noise=kind, scale=scale), log_mass(k - shift, noise=kind, scale=scale)
+    return merged(first - second, np.exp(first))
+
+
+def merged(losses, masses):
+    keys, place = np.unique(np.round(losses, 9), return_inverse=True)
+    found = np.bincount(place, masses)
+    return keys[found > 1e-22], found[found > 1e-22]
+
+
+@cache
+def divergence(noise, moved, epsilon):
+    losses, masses = np.zeros(1), np.ones(1)
+    for scale, shift in moved:
+        more, weights = shift_law(noise, scale, shift)
+        losses, masses = merged(np.add.outer(losses, more).ravel(), np.multiply.outer(masses, weights).ravel())
+    return float(masses @ np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))))
+
+
+@cache
+def moves(mechanism, contributions):
+    """Which counts move by how much between any two tables within `contributions` records of each other."""
+    secret, found = mechanism.n is None, set()
+    scales = np.repeat(mechanism.scales, mechanism.layout.cells)
+    counted = [(records, measured(mechanism, records)) for records in tables(mechanism.sizes, contributions, secret=secret)]
+    full = [
+        (np.array([records.count(c) for c in itertools.product(*map(range, mechanism.sizes))]), y) for records, y in counted
+    ]
+    for (first, one), (second, other) in itertools.combinations(full, 2):
+        apart = np.abs(first - second).sum()
+        if 0 < (apart if secret else apart // 2) <= contributions:
+            found.add(tuple(sorted((s, abs(int(d))) for s, d in zip(scales, one - other, strict=True) if d)))
+    return frozenset(found)
+
+
+SLOW = ("2 x 2 x 2", GAUSSIAN, False, 2)
+CASES = [
+    pytest.param(*case, marks=pytest.mark.long if case == SLOW else ())
+    for case in itertools.product(TABLES, (LAPLACE, GAUSSIAN), (False, True), (1, 2))
+]
+
+
+@pytest.mark.parametrize(("table", "noise", "secret", "contributions"), CASES)
+def test_no_two_tables_exceed_the_profile_and_some_attain_it(table, noise, secret, contributions):
+    sizes, sets, scales = TABLES[table]
+    mechanism = NoisyMarginals(n=None if secret else contributions, sizes=sizes, sets=sets, scales=scales, noise=noise)
+    profile = mechanism.profile.group(contributions)
+    twice = replace(profile, scales=(*scales, scales[-1]))
+    short = replace(profile, scales=scales[:-1]) if len(scales) > 1 else None
+    noticed = []
+    for epsilon in EPSILONS:
+        truth = max(divergence(noise, moved, epsilon) for moved in moves(mechanism, contributions))
+        assert profile.delta(epsilon) == pytest.approx(truth, rel=1e-7, abs=1e-15)
+        if truth > 1e-9:
+            noticed.append((twice.delta(epsilon) / truth, short.delta(epsilon) / truth if short else 0.0))
+    assert max(more for more, _ in noticed) > 1.01  # a marginal paid twice
+    assert min(less for _, less in noticed) < 0.99  # or not at all
+    if noise == LAPLACE:
+        per_record = sum(1 / s for s in scales) * (1 if secret else 2)
+        assert profile.pure_epsilon == pytest.approx(contributions * per_record, rel=1e-12)
+        assert profile.delta(profile.pure_epsilon) == 0.0
+
+
+def test_shifts_are_cheaper_than_group_privacy():
+    single = MarginalsProfile(noise=GAUSSIAN, scales=(6.0,) * 6)
+    assert single.delta(1.0) < single.group(3).delta(1.0) < GroupProfile(single=single, contributions=3).delta(1.0)
+    assert single.group(3).zcdp == pytest.approx(9 * single.zcdp)
+
+
+# ---- counting and drawing ---------------------------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_a_plain_loop_whatever_the_batches():
+    rng, sizes = np.random.default_rng(3), (3, 4, 2, 5)
+    layout = MarginalLayout(sizes, every_set(sizes, order=3))
+    codes = np.array([rng.integers(0, size, 10_001) for size in sizes]).astype(np.uint16)
+    found = count_marginals(np.split(codes, [0, 17, 5000], axis=1), layout)
+    assert found.n == 10_001
+    for places, counts in zip(layout.sets, layout.split(found.counts), strict=True):
+        wanted = np.zeros([sizes[j] for j in places], np.int64)
+        np.add.at(wanted, tuple(codes[j] for j in places), 1)
+        assert np.array_equal(counts, wanted)
+    with pytest.raises(DomainError, match="does not have"):
+        count_marginals([np.full((4, 1), 4, np.uint16)], layout)
+
+
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
+def test_drawn_and_simulated_numbers_have_the_law_that_is_claimed(noise):
+    sizes, sets = (2, 2), ((0,), (0, 1))
+    made = NoisyMarginals(n=9, sizes=sizes, sets=sets, scales=(2.0, 0.7), noise=noise)
+    counts = count_marginals([np.array([[0] * 4 + [1] * 5, [1] * 9], np.uint16)], made.layout)
+    rng, size = np.random.default_rng(1), 1000
+    drawn = np.array([made.draw(counts, entropy=SystemEntropy()).weights for _ in range(size)]) - counts.counts
+    twin = np.array([made.simulate(counts, rng=rng) for _ in range(size)]) - counts.counts
+    support = np.arange(-3, 4)
+    for noises in (drawn, twin):
+        for columns, scale in ((slice(0, 2), 2.0), (slice(2, 6), 0.7)):
+            values = np.clip(noises[:, columns].ravel(), -3, 3)
+            mass = np.exp(log_mass(np.arange(-400.0, 401.0), noise=noise.removeprefix("discrete-"), scale=scale))
+            expected = np.array([mass[np.clip(np.arange(-400, 401), -3, 3) == k].sum() for k in support]) * values.size
+            observed = np.array([(values == k).sum() for k in support])
+            kept = expected > 5
+            statistic = float(((observed - expected) ** 2 / expected)[kept].sum())
+            assert chi2.sf(statistic, kept.sum()) > 1e-10
+
+
+# ---- what is measured, and how precisely -------------------------------------------------------------------------------
+
+
+def test_every_set_takes_the_smallest_triples_as_far_as_there_is_room():
+    assert len(every_set((2,) * 14, order=3)) == 14 + 91 + 364
+    sizes = (200, 200, 200, 10, 10, 10)
+    kept = [each for each in every_set(sizes, order=3) if len(each) == 3]
+    total = sum(math.prod(sizes[j] for j in each) for each in kept)
+    assert (3, 4, 5) in kept
+    assert (0, 1, 2) not in kept
+    assert total <= MOST_THREE_WAY_CELLS
+
+
+def test_shares_of_the_budget_are_those_of_the_rule():
+    sizes = (2, 3, 5, 9)
+    sets = every_set(sizes, order=3)
+    share = {each: p**2 for each, p in zip(sets, precisions(sizes, sets, noise=GAUSSIAN), strict=True)}
+    by_order = [sum(s for each, s in share.items() if len(each) == r) for r in (1, 2, 3)]
+    assert by_order == pytest.approx([0.03, 0.57, 0.4])
+    assert share[1, 2, 3] > share[0, 1, 2]
+    only = precisions(sizes, sets[:4], noise=GAUSSIAN)
+    assert sum(p**2 for p in only) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_the_least_noise_meets_the_guarantee_and_less_does_not(delta, neighbouring, contributions):
+    guarantee = Guarantee(epsilon=1.0, delta=delta, neighbouring=neighbouring, contributions=contributions)
+    made = calibrate_marginals(n=500, sizes=(3, 4, 2, 6, 5), guarantee=guarantee)
+    assert made.n == (None if neighbouring == "add-remove" else 500)
+    assert made.noise == (LAPLACE if delta == 0.0 else GAUSSIAN)
+    assert max(map(len, made.sets)) == (2 if delta == 0.0 else 3)
+    own = made.unit_profile(guarantee)
+    assert 0.995 * delta <= own.delta(1.0) <= delta
+    assert replace(own, scales=tuple(0.999 * each for each in own.scales)).delta(1.0) > delta
+
+
+def test_few_marginals_get_the_noise_with_the_smaller_deviation():
+    guarantee = Guarantee(epsilon=1.0, delta=1e-9)
+    assert calibrate_marginals(n=500, sizes=(3, 4), guarantee=guarantee).noise == LAPLACE
+    forced = calibrate_marginals(n=500, sizes=(3, 4), guarantee=guarantee, noise=GAUSSIAN)
+    assert forced.noise == GAUSSIAN
+    with pytest.raises(CalibrationError, match="no pure epsilon"):
+        calibrate_marginals(n=500, sizes=(3, 4), guarantee=Guarantee(epsilon=1.0, delta=0.0), noise=GAUSSIAN)
+
+
+# ---- what is asked for, and refused --------------------------------------------------------------------------------------
+
+
+def public(columns, *, n=1000, delta=1e-6, contributions=1):
+    table = TableDomain(columns)
+    guarantee = Guarantee(
+        epsilon=1.0, delta=delta, neighbouring="add-remove" if n is None else "replace-one", contributions=contributions
+    )
+    return Public(n=n, cells=table.size, guarantee=guarantee, table=table)
+
+
+COLUMNS = {"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m"], outside="null"), "one": Bins([0, 1])}
+
+
+def test_a_workload_is_measured_with_every_single_column_and_weights_buy_precision():
+    for asked in ("age*sex", [("sex", "age")], {("age", "sex"): 4.0, "age": 1.0}):
+        made, _ = choose(Marginals(workload=asked), public(COLUMNS))
+        assert made.sets == ((0,), (1,), (0, 1))
+    more = calibrate_marginals(
+        n=9, sizes=(3, 3, 3), guarantee=Guarantee(epsilon=1.0, delta=1e-6), order=2, weights={(0, 1): 4.0}, noise=GAUSSIAN
+    )
+    scale = dict(zip(more.sets, more.scales, strict=True))
+    assert scale[0, 2] / scale[0, 1] == pytest.approx(2.0, rel=1e-5)
+
+
+def test_several_records_of_one_person_are_accepted_at_the_tight_figure():
+    made, _ = choose(Marginals(), public(COLUMNS, contributions=4))
+    alone, _ = choose(Marginals(), public(COLUMNS))
+    assert made.scales[0] == pytest.approx(4 * alone.scales[0], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "columns", "words"),
+    [
+        (Marginals(order=4), COLUMNS, "one, two or three"),
+        (Marginals(order=2, workload="age"), COLUMNS, "both say"),
+        (Marginals(workload="age*town"), COLUMNS, "'town'"),
+        (Marginals(workload=[("age", "age")]), COLUMNS, "different columns"),
+        (Marginals(workload={"age": 0.0}), COLUMNS, "positive"),
+        (Marginals(), {"one": Bins([0, 1])}, "nothing to measure"),
+        (Marginals(), {"pay": Bins(range(500))}, "'pay' has more than"),
+        (Marginals(), {f"x{i}": Bins(range(30)) for i in range(200)}, "can be measured"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_in_words(recipe, columns, words):
+    with pytest.raises((ModelError, DomainError), match=words) as refused:
+        choose(recipe, public(columns))
+    assert refused.value.hint
+
+
+def test_too_many_columns_are_told_which_to_drop():
+    with pytest.raises(ModelError) as refused:
+        choose(Marginals(), public({f"x{i}": Bins(range(30)) for i in range(200)}))
+    assert "Leave out" in refused.value.hint
+
+
+def test_noise_larger_than_the_table_is_remarked_on():
+    assert choose(Marginals(), public(COLUMNS, n=5))[1]
+    assert not choose(Marginals(), public(COLUMNS, n=100_000))[1]
