@@ -13,8 +13,9 @@ from privurn.domain import Bins, Categories, TableDomain
 from privurn.errors import CalibrationError, DomainError, ModelError
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
-from privurn.mechanisms.marginals import Marginals, NoisyMarginals, calibrate_marginals
+from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, precisions
+from privurn.mechanisms.marginals_recipe import Marginals, calibrate_marginals
 from privurn.mechanisms.recipe import Public
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.entropy import SystemEntropy

@@ -8,6 +8,7 @@ from itertools import product
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pytest
 from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
@@ -16,6 +17,8 @@ from mechanism_contract import MechanismContract, replaced_records
 from privurn.domain import Bounds, Categories, Grid, JointDomain, OpenLabels
 from privurn.inference.counts.released import observe
 from privurn.inference.mixtures.reading import read_privatised
+from privurn.inference.tables.reading import read_table
+from privurn.inference.verified import verified
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
@@ -26,6 +29,7 @@ from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChan
 from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
+from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.models import Bernoulli
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -188,6 +192,18 @@ class TestNoisyTree(CountContract):
 
     def law(self, mechanism, records):
         return noise_law(counted(records, 2), noise="laplace", scale=mechanism.scales[0])
+
+
+class TestNoisyMarginals(TestNoisyTree):
+    name = "noisy-marginals"
+    data = pd.DataFrame({"u": LABELS, "v": np.roll(LABELS, 1)})
+    domain = MappingProxyType({key: Categories(["a", "b", "c"]) for key in "uv"})
+
+    def tiny(self):
+        return NoisyMarginals(n=2, sizes=(2,), sets=((0,),), scales=(1.5,), noise="discrete-laplace")
+
+    def likelihood(self, path):
+        return read_table(verified(path))
 
 
 class TestPerturbedHistogram(CountContract):

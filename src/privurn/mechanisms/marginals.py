@@ -99,6 +99,7 @@ class NoisyMarginals(Mechanism):
 
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
+    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # cells taken jointly are compared, and not whole tables
     rows_are: ClassVar[str] = "noisy counts of marginals"
 
     def __post_init__(self) -> None:
@@ -126,7 +127,7 @@ class NoisyMarginals(Mechanism):
     @property
     def name(self) -> str:
         """As in the registry."""
-        return "marginals"
+        return "noisy-marginals"
 
     @cached_property
     def layout(self) -> MarginalLayout:

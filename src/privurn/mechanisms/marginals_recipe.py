@@ -65,7 +65,7 @@ class Marginals(Recipe):
     number is secret).
     """
 
-    alias: ClassVar[str] = "marginals"
+    alias: ClassVar[str] = "noisy-marginals"
     keeps_n_secret: ClassVar[bool] = True
     whole_tables: ClassVar[bool] = True
 

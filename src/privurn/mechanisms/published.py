@@ -36,7 +36,8 @@ class Cells(Content):
     wrong = "holds values outside the domain"
 
     def __init__(self, domain: Mapping[str, Any]) -> None:
-        self.domain = joint_domain(domain)
+        stated: Any = domain_from_json(domain)  # of columns taken jointly, or side by side
+        self.domain = stated
         self.readers = [CellReader(each) for each in self.domain.columns.values()]
 
     def cells(self, batch: Any) -> list[NDArray[np.int64]]:

@@ -26,7 +26,7 @@ MECHANISMS = {
     "pitman-yor": "privurn.mechanisms.pitman_yor:PitmanYor",
     "exponential": "privurn.mechanisms.exponential:ExponentialHistogram",
     "pseudo-posterior": "privurn.mechanisms.pseudo_posterior:PseudoPosterior",
-    "marginals": "privurn.mechanisms.marginals_recipe:NoisyMarginals",
+    "noisy-marginals": "privurn.mechanisms.marginals_recipe:NoisyMarginals",
 }
 """On the counts of a domain, in the order in which they are offered. Recipes stand beside them, in the same module."""
 

@@ -28,7 +28,7 @@ def options(
     known, first = recipes(), default_recipe("cells") if cells is not None and domain is None else usual(domain)
     found: list[Option] = []
     for kind in (first, *(each for each in known.values() if each is not first)):
-        if cells is None and kind.needs_domain:
+        if kind.whole_tables or (cells is None and kind.needs_domain):
             continue
         own = {each.name for each in fields(kind)}
         found += kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own}).planned(public)

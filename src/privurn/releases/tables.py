@@ -9,9 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privurn.certificates.certify import certify
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
@@ -24,7 +21,7 @@ from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.marginal_counts import count_marginals
 from privurn.mechanisms.recipe import Public, Recipe, check_records
 from privurn.mechanisms.table_measurements import MeasuredTable
-from privurn.privacy.entropy import Entropy, SystemEntropy
+from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
 from privurn.releases.release import pay
@@ -32,7 +29,7 @@ from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows
-from privurn.tables.output import decode
+from privurn.tables.output import decode_side_by_side, number_table
 
 POOR_FIT = 1.1
 """Mean squared residual from which on the model does not follow what was measured."""
@@ -73,7 +70,7 @@ def release_table(
     progress("fitting")
     seed = public_seed(randomness)
     synthetic, fit = synthetic_records(table, records=recipe.records, seed=seed)
-    published = _arrow(measured.columns())
+    published = number_table(measured.columns())
     certificate = certify(
         mechanism,
         guarantee=guarantee,
@@ -108,20 +105,7 @@ def synthetic_records(table: MeasuredTable, *, records: int | None, seed: int) -
     check_records(rows)
     fit = fit_mixture(table, seed=seed)
     cells = synthetic_cells(fit.mixture, rows, seed=seed)
-    return decode_columns(cells, table.domain, seed=seed), fit
-
-
-def decode_columns(cells: NDArray[np.int64], domain: TableDomain, *, seed: int) -> Any:
-    """Values that cells stand for, column by column; places within bins follow the public seed."""
-    import pyarrow as pa
-
-    from privurn.privacy.entropy import SeededEntropy
-
-    entropy = SeededEntropy(seed)
-    columns = {}
-    for own, (name, column) in zip(cells, domain.columns.items(), strict=True):
-        columns[name] = decode(own, JointDomain({name: column}), entropy=entropy).column(0)
-    return pa.table(columns)
+    return decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed)), fit
 
 
 def _fit_remarks(fit: Fit) -> tuple[str, ...]:
@@ -131,9 +115,3 @@ def _fit_remarks(fit: Fit) -> tuple[str, ...]:
         f"The synthetic table does not follow the measurements closely: residuals are {fit.misfit:.2f} times what the noise "
         "explains. Figures from infer use the measurements, and are not affected.",
     )
-
-
-def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(numbers) for name, numbers in columns.items()})

@@ -1,6 +1,6 @@
 """From released cells to records: the values that cells stand for, in the kind of frame that came in, or in a file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +50,24 @@ def decode(
     for name, numbers in (extra or {}).items():
         columns[unused(name, columns)] = _arrow(numbers, np.zeros(len(cells), bool))
     return pa.table(columns)
+
+
+def decode_side_by_side(cells: Sequence[NDArray[np.int64]], columns: Mapping[str, ColumnDomain], *, entropy: Integers) -> Any:
+    """Arrow table of records whose cells are given column by column."""
+    import pyarrow as pa
+
+    found = {}
+    for own, (name, column) in zip(cells, columns.items(), strict=True):
+        spread = entropy if isinstance(column, Bins) and column.within == "uniform" else None
+        found[name] = _decode_column(own, column, spread=spread)
+    return pa.table(found)
+
+
+def number_table(columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Arrow table of numbers."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(numbers) for name, numbers in columns.items()})
 
 
 def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: Integers | None = None) -> Any:

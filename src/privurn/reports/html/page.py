@@ -110,6 +110,10 @@ def _promise(certificate: Certificate) -> public.Promise:
         contributions=certificate["privacy_unit"]["contributions"],
     )
     mechanism = rebuild(**certificate["mechanism"])
+    if certificate["domain"]["kind"] == "table":
+        raise FormatError(
+            "a report is about columns taken jointly, and this folder holds a whole table.", hint="privurn infer DIR"
+        )
     if not mechanism.synthetic:
         raise FormatError(
             f"a report is about synthetic data, and this folder holds {mechanism.rows_are}.", hint="privurn verify DIR"
