@@ -196,8 +196,8 @@ class TestNoisyTree(CountContract):
 
 class TestNoisyMarginals(TestNoisyTree):
     name = "noisy-marginals"
-    data = pd.DataFrame({"u": LABELS, "v": np.roll(LABELS, 1)})
-    domain = MappingProxyType({key: Categories(["a", "b", "c"]) for key in "uv"})
+    data = pd.DataFrame({"u": LABELS, "v": ZEROS_AND_ONES})
+    domain = MappingProxyType({"u": Categories(["a", "b", "c"]), "v": Categories([0, 1])})
 
     def tiny(self):
         return NoisyMarginals(n=2, sizes=(2,), sets=((0,),), scales=(1.5,), noise="discrete-laplace")

@@ -11,7 +11,13 @@ from privurn.mechanisms.likelihood import Kind
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import CHANNELS, MECHANISMS, STATISTICS, released_by
 
-MODELS: dict[str, Kind] = {"CountModel": "counts", "Mixture": "records", "SumModel": "sums"}
+MODELS: dict[str, Kind] = {
+    "CountModel": "counts",
+    "PolyaTree": "tree",
+    "LogisticRegression": "table",
+    "Mixture": "records",
+    "SumModel": "sums",
+}
 """Models, and the kind of likelihood that each is for."""
 
 GROUPS = {"Mechanisms on counts": MECHANISMS, "Channels on every record": CHANNELS, "Noisy sums": STATISTICS}
@@ -20,8 +26,9 @@ YES, IN_BINS, NO = "yes", "in equal bins", "no"
 INTRODUCTION = """# What can be inferred from what
 
 `privurn.infer` asks a mechanism for one thing: how likely what it published is given the confidential data. A model is for one
-kind of likelihood: `CountModel` for counts of cells, `Mixture` for one output of each record, `SumModel` for noisy sums. Left
-out, the model is the one that fits. Where a table says no, `infer` says in one sentence why not.
+kind of likelihood: `CountModel` for counts of cells, `PolyaTree` for noisy trees over them, `LogisticRegression` (and its
+likes) for noisy marginals of a whole table, `Mixture` for one output of each record, `SumModel` for noisy sums. Left out, the
+model is the one that fits. Where a table says no, `infer` says in one sentence why not.
 
 In equal bins: counts of one column in bins of equal width, n public, are one output of all records, which a `Mixture` can be
 behind as well; noisy counts if they are published themselves, with noise on whole numbers.

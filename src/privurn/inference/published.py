@@ -72,7 +72,7 @@ def _read(source: Any) -> Published:
     if isinstance(source, ReleasedStatistics):
         return _certified(_sums(source.statistics), source.certificate)
     found = verified(source)
-    if found.certificate["domain"]["kind"] == "table":
+    if found.mechanism.inferred_from == "table":
         return _certified(read_table(found), found.certificate)
     records = found.mechanism.inferred_from == "records"
     return _certified(read_privatised(found) if records else observe(found), found.certificate)

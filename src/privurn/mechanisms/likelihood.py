@@ -24,7 +24,7 @@ from privurn.privacy.laws.noisy_counts import STEPS, Noise
 if TYPE_CHECKING:
     from privurn.mechanisms.local.channel import Channel
 
-Kind = Literal["counts", "records", "sums"]
+Kind = Literal["counts", "tree", "table", "records", "sums"]
 
 OFF_LATTICE = 1e-6
 """A published number that is further from its lattice than this share of a step was not made by the mechanism."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import TableDomain, domain_from_json
 from privurn.errors import ModelError
-from privurn.mechanisms.likelihood import Numbers
+from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns, MarginalCounts, MarginalLayout
 from privurn.mechanisms.marginals_layout import MOST_CELLS
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, SECRET_SIZE, Drawn, ErrorSources, Mechanism
@@ -99,6 +99,7 @@ class NoisyMarginals(Mechanism):
 
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
+    inferred_from: ClassVar[Kind] = "table"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # cells taken jointly are compared, and not whole tables
     rows_are: ClassVar[str] = "noisy counts of marginals"
 

@@ -18,7 +18,7 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Bins, Grid, JointDomain
 from privurn.errors import ModelError
-from privurn.mechanisms.likelihood import Numbers
+from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, joint_domain, stated_joint
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -126,6 +126,7 @@ class PerturbedTree(Mechanism):
 
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
+    inferred_from: ClassVar[Kind] = "tree"
     in_words: ClassVar[str] = "counts of ranges of values, wide ones and narrow ones, with random noise added to each"
     rows_are: ClassVar[str] = "noisy counts of a tree"
 
