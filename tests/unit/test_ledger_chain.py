@@ -214,7 +214,7 @@ def test_a_ledger_of_the_first_version_is_refused_with_a_reason(tmp_path):
     connection.close()
     with pytest.raises(LedgerError, match="not a ledger of schema 'privurn-ledger/2'") as refused:
         Ledger(tmp_path / "l")
-    assert "privurn ledger init" in refused.value.hint
+    assert "Ledger.create(" in refused.value.hint
 
 
 @pytest.mark.parametrize("rho", [-1.0, float("nan"), float("inf"), -float("inf"), np.float64(-0.1), -1e-300])

@@ -218,6 +218,7 @@ def test_ctrl_c_in_the_middle_of_a_query_is_ctrl_c():
 
     def query():
         with open_table(pa.table({"x": [1.0]})) as source:
+            source.connection.execute("SET threads = 1")  # else DuckDB listens only now and then
             signal.setitimer(signal.ITIMER_REAL, 0.2)
             source.connection.execute("SELECT count(*) FROM range(1000000000000), t").fetchall()
 

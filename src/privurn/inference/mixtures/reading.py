@@ -208,7 +208,7 @@ def _kernel(channel: Any, name: str) -> Kernel:
                 "a categorical kernel is for randomised response, or for whole numbers with a lower bound of 0.",
                 hint="kernel='gaussian'",
             )
-        return CategoricalKernel(categories=channel.sizes or (int(upper) + 1,))
+        return CategoricalKernel(categories=getattr(channel, "sizes", ()) or (int(upper) + 1,))
     if name == "beta":
         if (lower, upper) != (0.0, 1.0):
             raise ModelError("the beta kernel is for values between 0 and 1.", hint="kernel='gaussian' takes any bounds")

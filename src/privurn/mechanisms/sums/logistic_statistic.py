@@ -146,9 +146,8 @@ class LogisticStatistic(StatisticMechanism):
     ) -> "LogisticStatistic":
         """The mechanism with the least noise for the budget. `bounds`: for each covariate, or one pair for all.
 
-        >>> made = LogisticStatistic.calibrated(
-        ...     response="ill", covariates=("age", "weight"), bounds=(-5, 5), budget=Budget(epsilon=1, epsilon_n=0.1)
-        ... )
+        >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
+        >>> made = LogisticStatistic.calibrated(response="ill", covariates=("age", "weight"), bounds=(-5, 5), budget=budget)
         >>> made.noise.scale, made.size_noise.scale
         (6.0, 10.0)
         """
