@@ -96,7 +96,7 @@ def test_only_what_is_asked_of_sums_is_shown_and_judged():
         (SUMS, privurn.CountModel(), {}, "is no model of noisy sums"),
         (SUMS, privurn.Mixture(), {}, "is no model of noisy sums"),
         (SUMS, None, {"of": "sample"}, "only counts of cells"),
-        (SUMS, privurn.RegressionPrior(), {}, "pair of numbers of the law Beta"),
+        (SUMS, privurn.RegressionPrior(), {}, "pair of numbers of its law, Beta"),
         ([SUMS, SUMS], None, {}, "one release at a time"),
         ([COUNTS, SUMS], None, {}, "noisy sums are analysed one release at a time"),
         (COUNTS, privurn.CountModel(size=privurn.SizePrior()), {}, "is public: it has no prior"),

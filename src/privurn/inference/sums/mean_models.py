@@ -21,7 +21,7 @@ def pair_of(prior: Any, *, usual: tuple[float, float], law: str) -> tuple[float,
     if prior is None:
         return usual
     if not isinstance(prior, tuple) or len(prior) != 2 or not all(isinstance(each, (int, float)) for each in prior):
-        raise ModelError(f"the prior is the pair of numbers of the law {law}.", hint=f"prior={usual}")
+        raise ModelError(f"the prior is the pair of numbers of its law, {law}.", hint=f"prior={usual}")
     return float(prior[0]), float(prior[1])
 
 
