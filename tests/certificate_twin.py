@@ -20,7 +20,8 @@ PACKAGES = {"python", "privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow",
 LOSSES = {"l1", "l2", "l2-squared", "hellinger", "hellinger-squared", "w1"}
 NOISE_STEPS = {"discrete-laplace": 1, "laplace": 1024, "discrete-gaussian": 1}
 ENTRIES = {"schema", "created", "mechanism", "domain", "columns", "neighbouring", "privacy_unit", "n", "records", "target"}
-ENTRIES |= {"achieved", "rho", "profile", "assumptions", "randomness", "private", "software", "output", "ledger", "sha256"}
+ENTRIES |= {"achieved", "rho", "profile", "assumptions", "randomness", "private", "software", "output", "ledger", "synthetic"}
+ENTRIES |= {"sha256"}
 
 
 class Untrue(Exception):
@@ -384,6 +385,7 @@ def check(certificate, published, original):
         must(canonical(certificate[field]) == canonical(original[field]))
     must((k, made["neighbouring"]) == (original["privacy_unit"]["contributions"], original["neighbouring"]))
     statistics = "names" in made
+    must(certificate["synthetic"] is None)  # none of the twin's mechanisms measures
     if statistics:
         must(certificate["n"] is None or whole(certificate["n"]) is not None)
         must(type(certificate["records"]) is int and certificate["records"] == 0 and certificate["columns"] == made["columns"])

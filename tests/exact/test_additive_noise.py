@@ -23,6 +23,8 @@ from privurn.mechanisms.local import (
     NoisyStatisticChannel,
     SmoothedHistogramChannel,
 )
+from privurn.mechanisms.marginal_counts import MarginalCounts
+from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.registry import STATISTICS, channels, rebuild
 from privurn.mechanisms.sums.calibrating import Budget
@@ -222,8 +224,19 @@ def test_nobody_else_knows_opendp():
             if "noisy_integers" in names:
                 adding.add("privurn." + path.relative_to(source).with_suffix("").as_posix().replace("/", "."))
     assert knowing == {"privacy/additive_noise.py"}
-    others = {"privurn.mechanisms.label_discovery", "privurn.mechanisms.noisy_tree"}
+    others = {f"privurn.mechanisms.{name}" for name in ("label_discovery", "noisy_tree", "marginals")}
     assert adding == set(BUGS) | others  # each has its planted bug
+
+
+def test_marginals_get_their_noise_through_the_door(door, monkeypatch):
+    """Counts plus what the door adds, marginal by marginal of one scale."""
+    made = NoisyMarginals(n=3, sizes=(2, 2), sets=((0,), (0, 1)), scales=(1.5, 2.5), noise="discrete-laplace")
+    counts = MarginalCounts(made.layout, np.array([2, 1, 1, 1, 0, 1]), 3)
+    drawn = made.draw(counts, entropy=SystemEntropy()).weights
+    assert door == [("laplace", 1.5, 2), ("laplace", 2.5, 4)]
+    monkeypatch.setattr("privurn.mechanisms.marginals.noisy_integers", lambda exact, **_: exact)
+    assert not np.array_equal(made.draw(counts, entropy=SystemEntropy()).weights, drawn)
+    assert len(door) == 2
 
 
 def test_label_discovery_gets_its_noise_through_the_door(door, monkeypatch):

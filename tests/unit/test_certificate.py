@@ -24,8 +24,8 @@ NAMES = {
 def saved(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("release") / "out"
     data = np.random.default_rng(0).integers(0, 10, 3000)
-    arguments = {"epsilon": 1.0, "delta": 1e-5, **NAMES[request.param]}
-    privurn.release(data, privurn.Urn(), domain=privurn.Grid(0, 9, 1), **arguments).save(folder)
+    arguments = {"mechanism": privurn.Urn(), "epsilon": 1.0, "delta": 1e-5, **NAMES[request.param]}
+    privurn.release(data, domain=privurn.Grid(0, 9, 1), **arguments).save(folder)
     return folder
 
 

@@ -44,7 +44,8 @@ def noisy_integers(exact: NDArray[np.int64], *, noise: NoiseKind, scale: float) 
     parts = [flat[i : i + AT_ONCE].tolist() for i in range(0, len(flat), AT_ONCE)]
     if len(parts) > 1:
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # OpenDP's code runs outside of Python's lock
-            blocks = [np.array(each, np.int64) for each in pool.map(add_noise, parts)]
+            noisy = [pool.submit(add_noise, part) for part in parts]
+            blocks = [np.array(each.result(), np.int64) for each in noisy]
     else:
         blocks = [np.array(add_noise(part), np.int64) for part in parts]
     return np.concatenate(blocks).reshape(exact.shape) if blocks else exact.copy()
