@@ -8,6 +8,7 @@ from itertools import product
 from types import MappingProxyType
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
@@ -26,6 +27,7 @@ from privurn.mechanisms.local.laplace import DiscreteLaplaceChannel, LaplaceChan
 from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.randomised_responses import RandomisedResponsesChannel
+from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.models import Bernoulli
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
@@ -227,6 +229,27 @@ class TestPseudoPosterior(CountContract):
 
     def law(self, mechanism, records):
         return dict(enumerate(mechanism.law(table_of(records)).tolist()))
+
+
+class TestMarginals(MechanismContract):
+    """A table of two columns with two values each, of which the pair and one single column are measured."""
+
+    name = "marginals"
+
+    def release(self, *, ledger=None):
+        data = pa.table({"a": RNG.integers(0, 2, 60), "b": RNG.integers(0, 2, 60)})
+        domain = {"a": Grid(0, 1, 1), "b": Grid(0, 1, 1)}
+        return privurn.release(data, privurn.Marginals(), domain=domain, epsilon=self.epsilon, delta=self.delta, ledger=ledger)
+
+    def tiny(self):
+        return NoisyMarginals(n=2, sizes=(2,), sets=((0,),), scales=(1.5,), noise="discrete-gaussian")
+
+    def laws(self, mechanism):
+        for pair in replaced_records(mechanism.n, range(2)):
+            yield tuple(noise_law(counted(records, 2), noise="gaussian", scale=1.5) for records in pair)
+
+    def likelihood(self, path):
+        return privurn.infer(path, ask=["P(a=1)"])
 
 
 # -- channels
