@@ -27,7 +27,7 @@ def test_links_lead_somewhere(page):
 
 SLOW = {
     f"docs/how-to/{page}.md"
-    for page in ("accounting", "audit", "compare", "infer", "infer-mixture", "infer-statistics", "report")
+    for page in ("accounting", "audit", "compare", "infer", "infer-mixture", "infer-statistics", "report", "tables")
 }
 """Pages whose examples take a quarter of a minute or more."""
 WITH_EXAMPLES = [

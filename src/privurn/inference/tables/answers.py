@@ -27,6 +27,9 @@ AT_ONCE = 32
 LARGEST_UNEXPLAINED = 0.25
 """Share of an influence function that the measured cells may leave unexplained."""
 
+LEAST_EIGENVALUE = 0.01
+"""Of the correlations of a regression's terms: below it one follows from the others, but for noise."""
+
 FEWEST_RECORDS = 3.0
 """Deviations of its noise that a value's count must reach to stand in a regression."""
 
@@ -182,7 +185,7 @@ def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegres
     )
     known = learn_discrepancy(table, mixture, variables.places)
     weights = assisted_weights(features, size=known.size)
-    _check_identified(equation, features, variables)
+    _check_identified(features, equation.design[1:])
     found = assisted_estimate(features, equation, weights, size=known.size, n=table.n)
     sampling = found.population_covariance - found.table_covariance
     direct, deviation = (np.full(len(variables.names), np.nan),) * 2
@@ -224,11 +227,11 @@ def _without_rare(table: MeasuredTable, variables: Variables, domain: TableDomai
     return Variables(variables.family, variables.response, tuple(kept)), words
 
 
-def _check_identified(equation: GeneralisedLinear, features: Features, variables: Variables) -> None:
-    slope = equation.slope(equation.start, features.probabilities)
-    scale = np.sqrt(np.maximum(np.diag(slope), 1e-300))
-    values = np.linalg.eigvalsh(slope / np.outer(scale, scale))
-    if values[0] < 1e-8:
+def _check_identified(features: Features, effects: Floats) -> None:
+    """Effects that hardly differ, by the model's correlations."""
+    variance = features.variance(effects)
+    scale = np.sqrt(np.maximum(np.diag(variance), 1e-300))
+    if len(effects) and np.linalg.eigvalsh(variance / np.outer(scale, scale))[0] < LEAST_EIGENVALUE:
         raise ModelError(
             "the terms of the regression cannot be told apart on this domain.",
             hint="Leave out terms that follow from others, or that are constant",

@@ -23,8 +23,8 @@ SPAN = 10.0
 """n0 at which the model counts for little: what is then not explained is hardly a matter of the noise."""
 
 SPAN_STEPS = 40
-WEIGHTS_TOLERANCE, VARIANCE_TOLERANCE = 1e-4, 3e-3
-"""Of the solutions; an error in g changes the variance by its square only."""
+TOLERANCE = 1e-5
+"""Of the solutions."""
 
 
 class Equation(ABC):
@@ -78,7 +78,7 @@ class AssistedEstimate:
 def assisted_weights(features: Features, *, size: float) -> Floats:
     """A weight for every joint cell; they sum to 1, and some are negative."""
     off = (features.measured - features.means)[None, :]
-    tilt = features.combined(features.solve(off / size, size=size, tolerance=WEIGHTS_TOLERANCE))
+    tilt = features.combined(features.solve(off / size, size=size, tolerance=TOLERANCE))
     found: Floats = features.probabilities * (1.0 + (tilt - features.mean(tilt)[:, None])[0])
     return found
 
@@ -88,10 +88,10 @@ def assisted_estimate(features: Features, equation: Equation, weights: Floats, *
     b = solve_weighted(weights, equation, start=equation.start)
     influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b)).astype(np.float64, copy=False)
     c = features.covariances(influence)
-    g = features.solve(c / size, size=size, tolerance=VARIANCE_TOLERANCE)
+    g = features.solve(c / size, size=size, tolerance=TOLERANCE)
     table = (features.variances * g) @ g.T + features.variance(influence - features.combined(g)) / size
     whole = features.variance(influence)
-    near = features.solve(c / SPAN, size=SPAN, tolerance=0.1 * VARIANCE_TOLERANCE, steps=SPAN_STEPS)
+    near = features.solve(c / SPAN, size=SPAN, tolerance=TOLERANCE, steps=SPAN_STEPS)
     left = features.variance(influence - features.combined(near))
     return AssistedEstimate(b, table, table + whole / n, np.diag(left) / np.maximum(np.diag(whole), 1e-300))
 

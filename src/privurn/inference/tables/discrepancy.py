@@ -28,7 +28,7 @@ GROUPS = (2, 3)
 """Cells of a column after grouping, for each time that n0 is learnt."""
 
 MOST_TRIPLES = 40
-FEWEST_TRIPLES = 10
+FEWEST_TRIPLES = 4
 """Where an analysis has fewer, triples with other columns help."""
 
 DROP = 1.35

@@ -37,6 +37,8 @@ class FitSettings:
     """On one and two columns."""
     triple_steps: int = 300
     """Then on three columns as well."""
+    start: float = 0.1
+    """Deviation of eta and xi where the search for the most probable mixture begins."""
     rate: float = 0.1
     """Of Adam; falls to a twentieth along a cosine within each phase."""
 
@@ -68,8 +70,8 @@ def fit_mixture(
     chosen = settings or FitSettings()
     own = objective or Objective.of(table)
     rng = np.random.default_rng([seed, 1])
-    eta = rng.standard_normal(chosen.classes, np.float32)
-    xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+    eta = np.float32(chosen.start) * rng.standard_normal(chosen.classes, np.float32)
+    xi = np.float32(chosen.start) * rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
     return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
 
 
@@ -100,6 +102,7 @@ def _optimised(
     eta, xi = (each.copy() for each in start)
     middle = centre or (np.zeros_like(eta), np.zeros_like(xi))
     measured = len(table.counts)
+    low_order = sum(int(cells) for cells, places in zip(table.layout.cells, table.layout.sets, strict=True) if len(places) < 3)
     total = settings.pair_steps + (settings.triple_steps if objective.triples else 0)
     moments = [np.zeros_like(each) for each in (eta, xi, eta, xi)]
     weights, cells, misfit = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes), np.inf
@@ -115,7 +118,7 @@ def _optimised(
         _adam(eta, by_eta.astype(np.float32, copy=False), moments[0], moments[2], step=step + 1, rate=rate)
         _adam(xi, by_xi, moments[1], moments[3], step=step + 1, rate=rate)
         weights, cells = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes)
-        progress(step + 1, total, 2.0 * misfit / measured)
+        progress(step + 1, total, 2.0 * misfit / (measured if triples else low_order or 1))
     misfit, _, _ = objective.value(weights, cells, triples=True)
     mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
     return Fit(mixture, 2.0 * misfit / measured, eta, xi)

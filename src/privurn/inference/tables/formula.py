@@ -133,7 +133,7 @@ def _response(text: str, family: Family, domain: TableDomain) -> Effect:
             f"the response {text!r} of a logistic regression does not have two values.", hint=f"Name one: '{text}=VALUE ~ ...'"
         )
     effects = _term(text, domain)
-    if len(effects) != 1 or ("=" in text and family != "logistic"):
+    if len(effects) != 1 or (family != "logistic" and not is_numeric(_column(text, domain)[1])):
         raise ModelError(f"the response {text!r} is no column of numbers.", hint="Use a logistic regression for categories")
     if family == "poisson" and np.nanmin(effects[0].factors[0][1]) < 0.0:
         raise ModelError("the response of a Poisson regression must not be negative.", hint="Use a linear regression")

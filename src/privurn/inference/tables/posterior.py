@@ -182,6 +182,7 @@ def table_posterior(
     of: Of = "population",
     run: Run | None = None,
     level: float = 0.95,
+    settings: FitSettings | None = None,
 ) -> TablePosterior:
     """Figures about a table, or a regression over it."""
     if table.domain is None:
@@ -191,7 +192,7 @@ def table_posterior(
     if model is not None and ask is not None:
         raise ModelError("a regression reports its coefficients.", hint="Leave ask out")
     seed = (run.seed if run is not None else None) or 0
-    fit = fit_mixture(table, seed=seed, settings=replace(FitSettings(), triple_steps=0))
+    fit = fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
     if model is not None:
         parts = [regress(table, fit.mixture, model, table.domain)]
     else:

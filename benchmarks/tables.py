@@ -1,0 +1,131 @@
+"""Whole tables: mean total variation of all two- and three-way marginals of an n-row synthetic table, and time.
+
+Add-remove neighbours, delta = 1e-6; n is not used by privurn. Floors: columns drawn independently from the data themselves, and
+a bootstrap sample of the data. Peers run in an environment of their own (`--peer-python`, with smartnoise-synth installed).
+
+    python -m benchmarks.tables --adult adult.data --epsilon 1 --seeds 5
+    python -m benchmarks.tables --adult adult.data --eight --epsilon 1 --peer aim --peer-python PEERS/bin/python
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.table_data import EIGHT, CodedTable, adult, cps
+from privurn.inference.tables.fit import fit_mixture
+from privurn.inference.tables.sampling import synthetic_cells
+from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
+from privurn.mechanisms.marginals_layout import every_set
+from privurn.mechanisms.marginals_recipe import calibrate_marginals
+from privurn.mechanisms.table_measurements import MeasuredTable
+from privurn.privacy.entropy import SystemEntropy
+from privurn.privacy.profile import Guarantee
+
+DELTA = 1e-6
+Codes = NDArray[np.uint16]
+Made = tuple[Codes, dict[str, float]]
+
+
+def simulated(kind: str, n: int = 30_000, columns: int = 10, seed: int = 0) -> CodedTable:
+    """A mixture of products, or a tree of columns each of which depends on one before: the home ground of MST."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(size) for size in rng.integers(2, 13, columns))
+    codes = np.empty((columns, n), np.uint16)
+    classes = rng.choice(8, n, p=rng.dirichlet(np.full(8, 2.0)))
+    for j, size in enumerate(sizes):
+        parent = classes if kind == "mixture" else codes[rng.integers(0, j)] if j else np.zeros(n, int)
+        law = rng.dirichlet(np.full(size, 0.7), int(parent.max()) + 1)
+        codes[j] = np.minimum((rng.random(n)[:, None] > np.cumsum(law, axis=1)[parent]).sum(axis=1), size - 1)
+    return CodedTable(tuple(f"c{j}" for j in range(columns)), sizes, codes)
+
+
+def ours(table: CodedTable, epsilon: float, seed: int) -> Made:
+    start, processor = time.perf_counter(), time.process_time()
+    guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbouring="add-remove")
+    made = calibrate_marginals(n=None, sizes=table.sizes, guarantee=guarantee)
+    counts = count_marginals([table.codes], made.layout)
+    measured = MeasuredTable(made, np.asarray(made.draw(counts, entropy=SystemEntropy()).weights, np.float64))
+    noise = time.perf_counter() - start
+    fit = fit_mixture(measured, seed=seed)
+    cells = synthetic_cells(fit.mixture, round(measured.n), seed=seed)
+    spent = {"wall": time.perf_counter() - start, "processor": time.process_time() - processor, "before the fit": noise}
+    return cells.astype(np.uint16), spent
+
+
+def peer(name: str, python: str, table: CodedTable, epsilon: float, seed: int) -> Made:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "codes.npz", Path(folder) / "out.npz"
+        np.savez(source, codes=table.codes, names=np.array(table.names))
+        script = Path(__file__).with_name("table_peers.py")
+        arguments = [python, str(script), name, str(epsilon), str(DELTA), str(source), str(target), str(seed)]
+        done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+        return np.load(target)["codes"], json.loads(done.stdout.splitlines()[-1])
+
+
+def independence(table: CodedTable, seed: int) -> Made:
+    rng = np.random.default_rng(seed)
+    return np.array([rng.permutation(column) for column in table.codes]), {}
+
+
+def bootstrap(table: CodedTable, seed: int) -> Made:
+    n = table.codes.shape[1]
+    return np.ascontiguousarray(table.codes[:, np.random.default_rng(seed).integers(0, n, n)]), {}
+
+
+def errors(table: CodedTable, codes: Codes) -> tuple[float, float]:
+    layout = MarginalLayout(table.sizes, every_set(table.sizes, order=3))
+    truth, found = (count_marginals([each], layout) for each in (table.codes, codes))
+    off = np.abs(truth.counts / truth.n - found.counts / found.n)
+    per_set = 0.5 * np.add.reduceat(off, layout.starts)
+    orders = np.array([len(each) for each in layout.sets])
+    return float(per_set[orders == 2].mean()), float(per_set[orders == 3].mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--adult", type=Path, help="adult.data of the UCI repository")
+    parser.add_argument("--cps", type=Path, help="cps.csv.gz of taxcalc")
+    parser.add_argument("--simulated", choices=("mixture", "tree"))
+    parser.add_argument("--eight", action="store_true", help="eight columns of Adult")
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--peer", choices=("mst", "aim"), nargs="*", default=[])
+    parser.add_argument("--peer-python", default="python")
+    given = parser.parse_args()
+    if given.adult is not None:
+        table = adult(given.adult)
+    elif given.cps is not None:
+        table = cps(given.cps)
+    else:
+        table = simulated(given.simulated or "mixture")
+    table = table.of(EIGHT) if given.eight else table
+    cells = MarginalLayout(table.sizes, every_set(table.sizes, order=3)).total
+    print(f"{table.codes.shape[1]:,} records, {len(table.sizes)} columns, {sum(table.sizes)} cells, {cells:,} by up to three")
+    for epsilon in given.epsilon:
+        methods: dict[str, Callable[[int], Made]] = {
+            "independence": lambda seed: independence(table, seed),
+            "bootstrap": lambda seed: bootstrap(table, seed),
+            "privurn": lambda seed, e=epsilon: ours(table, e, seed),  # type: ignore[misc]
+        }
+        for name in given.peer:
+            methods[name] = lambda seed, p=name, e=epsilon: peer(p, given.peer_python, table, e, seed)  # type: ignore[misc]
+        for name, method in methods.items():
+            found, spent = [], []
+            for seed in range(given.seeds):
+                codes, times = method(seed)
+                found.append(errors(table, codes))
+                spent.append(times)
+            two, three = np.median(np.array(found), axis=0)
+            words = {key: f"{np.median([each[key] for each in spent]):.1f} s" for key in spent[0]}
+            print(f"epsilon {epsilon:g}  {name:13s} two-way {two:.4f}  three-way {three:.4f}  {words}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+"""Estimates from noisy marginals: linear algebra against plain matrices, direct figures, regressions, questions, refusals."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from privurn.domain import Bins, Categories, Grid, TableDomain
+from privurn.errors import FormatError, ModelError
+from privurn.inference.tables.answers import Ratios
+from privurn.inference.tables.asked import questions
+from privurn.inference.tables.assisted import Means, assisted_estimate, assisted_weights, solve_weighted
+from privurn.inference.tables.direct import Term, best_marginal, direct_sums
+from privurn.inference.tables.discrepancy import MOST, learn_discrepancy
+from privurn.inference.tables.features import Features
+from privurn.inference.tables.fit import FitSettings, fit_mixture
+from privurn.inference.tables.formula import LinearRegression, LogisticRegression, PoissonRegression, regression_from_text
+from privurn.inference.tables.posterior import table_posterior
+from privurn.inference.tables.regression import GeneralisedLinear
+from privurn.mechanisms.marginal_counts import count_marginals
+from privurn.mechanisms.marginals import NoisyMarginals
+from privurn.mechanisms.marginals_layout import every_set
+from privurn.mechanisms.table_measurements import MeasuredTable
+
+DOMAIN = TableDomain(
+    {
+        "age": Bins([0, 20, 40, 60, 80, 100]),
+        "sex": Categories(["f", "m"]),
+        "years": Grid(0, 5, 1),
+        "income": Categories(["low", "high"]),
+        "visits": Grid(0, 3, 1),
+    }
+)
+SIZES = DOMAIN.sizes
+PAIRS = FitSettings(classes=20, pair_steps=150, triple_steps=0)
+
+
+def people(n, seed):
+    """A table with an interaction that pairs do not tell: the effect of age on income differs by sex."""
+    rng = np.random.default_rng(seed)
+    age, sex = rng.choice(5, n, p=[0.15, 0.3, 0.3, 0.2, 0.05]), rng.integers(0, 2, n)
+    years = np.clip(rng.binomial(5, 0.3 + 0.08 * age), 0, 5)
+    predictor = -1.2 + 0.5 * (age - 2) * (2.0 * sex - 1.0) + 0.4 * (years - 2) + 0.6 * sex
+    income = (rng.random(n) < 1 / (1 + np.exp(-predictor))).astype(int)
+    visits = np.minimum(rng.poisson(np.exp(-0.5 + 0.3 * income)), 3)
+    return np.array([age, sex, years, income, visits], np.uint16)
+
+
+def mechanism(n, scale=8.0, order=3, secret=False):
+    sets = every_set(SIZES, order=order)
+    return NoisyMarginals(
+        n=None if secret else n, sizes=SIZES, sets=sets, scales=(scale,) * len(sets), noise="discrete-gaussian"
+    )
+
+
+def measured(codes, *, seed, **options):
+    made = mechanism(codes.shape[1], **options)
+    counts = count_marginals([codes], made.layout)
+    return MeasuredTable(made, made.simulate(counts, rng=np.random.default_rng(seed)).astype(float), DOMAIN)
+
+
+def figures_of(table, **options):
+    return table_posterior(table, settings=PAIRS, **options)
+
+
+@cache
+def example(order=3):
+    table = measured(people(4_000, 1), seed=2, order=order)
+    return table, fit_mixture(table, settings=PAIRS).mixture
+
+
+# ---- features against plain matrices -----------------------------------------------------------------------------------
+
+
+def dense(features):
+    rows = []
+    for each in features.sets:
+        shape = [features.sizes[i] for i in each]
+        index = np.ravel_multi_index(tuple(features.cells[i] for i in each), shape)
+        rows.append(np.eye(int(np.prod(shape)))[:, index])
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2, 3), (1, 3), (2,)])
+def test_features_are_those_of_written_down_matrices(places):
+    table, mixture = example()
+    features = Features.of(table, mixture, places)
+    plain, m, rng = dense(features), features.probabilities, np.random.default_rng(3)
+    functions = rng.standard_normal((3, len(m)))
+    coefficients = rng.standard_normal((2, len(plain)))
+    assert features.means == pytest.approx(plain @ m)
+    assert features.sums(functions) == pytest.approx(functions @ plain.T)
+    assert features.combined(coefficients) == pytest.approx(coefficients @ plain)
+    centred = plain - (plain @ m)[:, None]
+    G, c = (centred * m) @ centred.T, (functions * m) @ centred.T
+    assert features.covariances(functions) == pytest.approx(c)
+    wanted = np.linalg.solve(G / 50.0 + np.diag(features.variances), c.T).T
+    found = features.solve(c, size=50.0, tolerance=1e-9)
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+def test_a_set_counts_for_the_columns_that_it_shares_with_the_analysis():
+    """Noise on different features stays independent, and every measurement is used once."""
+    table, mixture = example()
+    features = Features.of(table, mixture, (1, 3))
+    own = {
+        places: [each for each in table.layout.sets if tuple(j for j in each if j in (1, 3)) == places]
+        for places in [(1,), (3,), (1, 3)]
+    }
+    for s, places in enumerate([(1,), (3,), (1, 3)]):
+        assert features.sets[s] == tuple((1, 3).index(j) for j in places)
+        precision = sum(
+            1.0 / (table.deviations[each] ** 2 * np.prod([SIZES[j] for j in each if j not in places])) for each in own[places]
+        )
+        start = [0, SIZES[1], SIZES[1] + SIZES[3]][s]
+        assert features.variances[start] == pytest.approx(1.0 / precision / table.n**2)
+
+
+def test_weights_solve_the_same_equation_as_the_corrected_mean():
+    """E_m psi + g^T (y/N - m_F), with g from plain matrices."""
+    table, mixture = example()
+    features = Features.of(table, mixture, (0, 1, 3))
+    plain, m = dense(features), features.probabilities
+    psi = np.array([features.cells[0] * (features.cells[2] == 1), features.cells[1] == 0], float)
+    centred = plain - (plain @ m)[:, None]
+    G, c = (centred * m) @ centred.T, (psi * m) @ centred.T
+    g = np.linalg.solve(G / 80.0 + np.diag(features.variances), c.T / 80.0)
+    wanted = psi @ m + g.T @ (features.measured - plain @ m)
+    weights = assisted_weights(features, size=80.0)
+    assert weights.sum() == pytest.approx(1.0)
+    assert psi @ weights == pytest.approx(wanted, rel=2e-4)
+    found = assisted_estimate(features, Means(psi), weights, size=80.0, n=table.n)
+    left = psi - g.T @ centred
+    left -= (left @ m)[:, None]
+    table_covariance = g.T @ (features.variances[:, None] * g) + (left * m) @ left.T / 80.0
+    assert np.abs(found.table_covariance - table_covariance).max() < 1e-3 * table_covariance.max()
+    whole = psi - (psi @ m)[:, None]
+    assert found.population_covariance - found.table_covariance == pytest.approx((whole * m) @ whole.T / table.n, rel=1e-6)
+
+
+# ---- straight from the counts -------------------------------------------------------------------------------------------
+
+
+def test_direct_figures_are_unbiased_with_the_variance_that_is_claimed():
+    codes = people(2_000, 4)
+    made = mechanism(2_000)
+    counts = count_marginals([codes], made.layout)
+    f = np.arange(5.0)[:, None] * np.array([0.0, 1.0, 0.0])[None, :]
+    truth = float((codes[0] * (codes[3] == 1)).sum()) / 2_000
+    second = np.array([0.0, 1.0, 0.0])
+    z = []
+    for seed in range(400):
+        table = MeasuredTable(made, made.simulate(counts, rng=np.random.default_rng(seed)).astype(float), DOMAIN)
+        found = direct_sums(table, [Term((0, 3), f[None]), Term((1,), second[None])])
+        z.append((found.estimate[0] - truth - (codes[1] == 1).mean()) / np.sqrt(found.covariance[0, 0]))
+    z = np.array(z)
+    assert abs(z.mean()) < 6.5 / 400**0.5
+    assert 0.6 < z.var() < 1.5  # chi-squared with 400 degrees of freedom: P < 1e-9
+    y, deviation = best_marginal(table, (0, 3))
+    assert y.shape == (5, 3)
+    assert deviation < 8.0  # triples add to what the pair says
+    assert best_marginal(measured(codes, seed=1, order=1), (0, 3)) is None
+
+
+# ---- regressions ----------------------------------------------------------------------------------------------------------
+
+
+def codes_equation(family, codes):
+    """The regression on the records themselves."""
+    middle = np.array([10.0, 30.0, 50.0, 70.0, 90.0])[codes[0]]
+    design = np.array([np.ones(codes.shape[1]), middle, codes[1] == 1, codes[2]], float)
+    response = codes[3] == 1 if family == "logistic" else codes[4]
+    return GeneralisedLinear(family, design, response.astype(float), np.ones(codes.shape[1]))
+
+
+MODELS = {
+    "logistic": LogisticRegression("income ~ age + sex + years"),
+    "linear": LinearRegression("visits ~ age + sex + years"),
+    "poisson": PoissonRegression("visits ~ age + sex + years"),
+}
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_with_next_to_no_noise_a_regression_is_that_of_the_records(family):
+    codes = people(3_000, 5)
+    table = measured(codes, seed=6, scale=0.3)
+    found = figures_of(table, model=MODELS[family], of="sample")
+    equation = codes_equation(family, codes)
+    truth = solve_weighted(np.full(3_000, 1 / 3_000), equation, start=equation.start)
+    figures = {each.name: each for each in found.figures}
+    assert list(figures) == ["intercept", "age", "sex=m", "years"]  # there is nobody in sex=other
+    for each, wanted in zip(figures.values(), truth, strict=True):
+        assert abs(each.estimate - wanted) < max(5.0 * each.deviation, 1e-3)
+        if family == "linear":
+            assert abs(each.direct - wanted) < 5.0 * each.direct_deviation
+
+
+def z_scores(*, runs, naive=False, spoil=lambda features: features, sampling=True):
+    """Of the logistic regression's coefficients in resampled tables; the population is a very large table."""
+    equation = codes_equation("logistic", people(400_000, 99))
+    truth = solve_weighted(np.full(400_000, 1 / 400_000), equation, start=equation.start)
+    variables = LogisticRegression("income ~ age + sex=m + years").variables(DOMAIN)
+    found = []
+    for run in range(runs):
+        table = measured(people(4_000, 1_000 + run), seed=run, scale=25.0)
+        mixture = fit_mixture(table, seed=run, settings=PAIRS).mixture
+        features = spoil(Features.of(table, mixture, variables.places))
+        design = np.array([variables.at(each, features.cells) for each in variables.effects])
+        response = variables.at(variables.response, features.cells)
+        present = ~(np.isnan(response) | np.isnan(design).any(axis=0))
+        own = GeneralisedLinear("logistic", np.where(present, design, 0), np.where(present, response, 0), present * 1.0)
+        size = 1e9 if naive else learn_discrepancy(table, mixture, variables.places).size
+        weights = features.probabilities if naive else assisted_weights(features, size=size)
+        made = assisted_estimate(features, own, weights, size=size, n=table.n)
+        covariance = made.population_covariance if sampling else made.table_covariance * 0.0 + 1e-12
+        found.append((made.estimate - truth) / np.sqrt(np.diag(covariance)))
+    return np.array(found)
+
+
+@pytest.mark.long
+def test_intervals_cover_and_taking_the_model_for_the_data_does_not():
+    """Sums of squared z scores, with one sided chi-squared bounds; the naive regression misses what pairs do not tell."""
+    valid, naive = z_scores(runs=40), z_scores(runs=40, naive=True)
+    assert (np.abs(valid) < 1.96).mean() > 0.9
+    assert (valid**2).mean() < 1.7
+    assert (np.abs(naive) < 1.96).mean(axis=0).min() < 0.5
+
+
+def test_planted_errors_are_caught():
+    """Noise without N squared would drown the counts; without the sampling term intervals are far too short."""
+    drowned = z_scores(runs=2, spoil=lambda each: replace(each, variances=each.variances * 4_000.0**2))
+    valid = z_scores(runs=2)
+    assert np.abs(drowned - valid).max() > 0.5
+    short = z_scores(runs=2, sampling=False)
+    assert (short**2).mean() > 100.0
+
+
+def test_the_discrepancy_is_learnt_from_triples_and_never_trusted_beyond_its_bound():
+    table, mixture = example()
+    learnt = learn_discrepancy(table, mixture, (0, 1, 3))
+    assert 2.0 <= learnt.size <= MOST
+    assert learnt.triples == 4
+    assumed = learn_discrepancy(*example(order=2), (0, 1, 3))
+    assert (assumed.size, assumed.triples) == (MOST, 0)
+    independent = np.array([np.random.default_rng(j).integers(0, size - 1, 4_000) for j, size in enumerate(SIZES)], np.uint16)
+    own = measured(independent, seed=3)
+    parity = independent.copy()
+    parity[3] = (parity[0] + parity[1]) % 2  # pairs say nothing of it
+    told = measured(parity, seed=3)
+    assert learn_discrepancy(own, fit_mixture(own, settings=PAIRS).mixture, (0, 1, 3)).most_likely > 200.0
+    assert learn_discrepancy(told, fit_mixture(told, settings=PAIRS).mixture, (0, 1, 3)).most_likely < 50.0
+
+
+def test_weights_run_any_estimator():
+    table, _ = example()
+    found = figures_of(table, model=MODELS["logistic"])
+    given = found.weights()
+    assert set(given) == {"age", "sex", "years", "income", "weight"}
+    ones = np.ones(len(given["weight"]))
+    design = np.array([ones, given["age"], given["sex"] == "m", given["years"]], float)
+    own = GeneralisedLinear("logistic", design, (given["income"] == "high").astype(float), ones)
+    again = solve_weighted(given["weight"], own, start=own.start)
+    assert again == pytest.approx([each.estimate for each in found.figures], abs=1e-6)
+    with pytest.raises(ModelError, match="regression"):
+        figures_of(table, ask="mean(age)").weights()
+
+
+# ---- questions ---------------------------------------------------------------------------------------------------------------
+
+
+def test_questions_are_answered_near_the_truth():
+    codes = people(20_000, 7)
+    table = measured(codes, seed=8)
+    asked = {
+        "mean(age)": np.array([10, 30, 50, 70, 90])[codes[0]].mean(),
+        "P(sex=f)": (codes[1] == 0).mean(),
+        "P(sex=f, income=high)": ((codes[1] == 0) & (codes[3] == 1)).mean(),
+        "mean(years | sex=m)": codes[2][codes[1] == 1].mean(),
+        "P(income=high | sex=m) - P(income=high | sex=f)": (codes[3][codes[1] == 1] == 1).mean()
+        - (codes[3][codes[1] == 0] == 1).mean(),
+        "cdf(years, 2)": (codes[2] <= 2).mean(),
+    }
+    found = figures_of(table, ask=list(asked), of="sample")
+    assert set(found.names) == set(asked)
+    for each in found.figures:
+        assert abs(each.estimate - asked[each.name]) < 6.5 * each.deviation
+        assert abs(each.direct - asked[each.name]) < 6.5 * each.direct_deviation
+        assert each.unexplained == 0.0
+    wider = figures_of(table, ask=list(asked))
+    assert all(a.deviation > b.deviation for a, b in zip(wider.figures, found.figures, strict=True))
+    narrow, wide = (found.summary(level=level)[0] for level in (0.5, 0.99))
+    assert wide.lower < narrow.lower < narrow.mean < narrow.upper < wide.upper
+    assert found.draws["mean(age)"].std() == pytest.approx(found.figures[0].deviation, rel=0.1)
+
+
+def test_a_cross_tabulation_has_every_cell_and_defaults_every_column():
+    table, _ = example()
+    found = figures_of(table, ask="table(sex, income)")
+    assert len(found.names) == 9
+    assert sum(each.estimate for each in found.figures) == pytest.approx(1.0, abs=0.1)
+    names = [each.name for each in questions(None, DOMAIN)]
+    assert names == ["mean(age)", "P(sex=f)", "P(sex=m)", "mean(years)", "P(income=low)", "P(income=high)", "mean(visits)"]
+
+
+def test_a_ratio_is_its_own_equation():
+    own = Ratios(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0]]))
+    assert solve_weighted(np.array([0.5, 0.5]), own, start=own.start) == pytest.approx([1.5])
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ("median(age)", FormatError, "cannot be asked|not understood"),
+        ("mean(town)", FormatError, "no column 'town'"),
+        ("mean(sex)", FormatError, "categories"),
+        ("table(age, town)", FormatError, "'town'"),
+        ("P(age>1, sex=f, years=1, income=low)", FormatError, "4 columns"),
+        (["mean(age)", "mean(age)"], FormatError, "once"),
+        ("mean(age) - mean(age) - mean(age)", FormatError, "difference of two"),
+    ],
+)
+def test_questions_that_cannot_be_asked_are_refused_in_words(asked, error, words):
+    with pytest.raises(error, match=words):
+        figures_of(example()[0], ask=asked)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (LogisticRegression("income"), "response, ~ and terms"),
+        (LogisticRegression("income ~ age + "), "empty term"),
+        (LogisticRegression("income ~ town"), "no column 'town'"),
+        (LogisticRegression("income ~ age + age"), "twice"),
+        (LogisticRegression("income ~ income"), "as well"),
+        (LogisticRegression("visits ~ age"), "two values"),
+        (LinearRegression("sex ~ age"), "no column of numbers"),
+        (LinearRegression("visits ~ sex=x"), "no value 'x'"),
+        (LinearRegression("visits ~ age:age"), "different columns"),
+        (LinearRegression("visits ~ sex=f + sex=m"), "told apart"),
+    ],
+)
+def test_regressions_that_make_no_sense_are_refused_in_words(model, words):
+    with pytest.raises((FormatError, ModelError), match=words):
+        figures_of(example()[0], model=model)
+
+
+def test_an_analysis_of_more_columns_than_were_measured_together_is_refused():
+    """Products of three columns, of which only single ones were measured."""
+    table = measured(people(4_000, 1), seed=2, order=1)
+    with pytest.raises(ModelError, match="cannot support"):
+        figures_of(table, model=LinearRegression("visits ~ age:years + age + years"))
+
+
+def test_a_regression_without_triples_says_that_its_trust_was_assumed():
+    found = figures_of(example(order=2)[0], model=LogisticRegression("income ~ age"))
+    assert any("assumed" in each for each in found.problems())
+    with pytest.raises(ModelError, match="coefficients"):
+        figures_of(example()[0], model=MODELS["linear"], ask="mean(age)")
+
+
+def test_regressions_are_read_from_text():
+    assert isinstance(regression_from_text("poisson: visits ~ age"), PoissonRegression)
+    with pytest.raises(FormatError, match="not understood"):
+        regression_from_text("probit: a ~ b")
