@@ -27,7 +27,18 @@ def test_links_lead_somewhere(page):
 
 SLOW = {
     f"docs/how-to/{page}.md"
-    for page in ("accounting", "audit", "compare", "infer", "infer-mixture", "infer-statistics", "report", "tables")
+    for page in (
+        "accounting",
+        "audit",
+        "compare",
+        "infer",
+        "infer-mixture",
+        "infer-statistics",
+        "privatise",
+        "release",
+        "report",
+        "tables",
+    )
 }
 """Pages whose examples take a quarter of a minute or more."""
 WITH_EXAMPLES = [

@@ -39,13 +39,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def run(folder):
-    def call(*words):
-        command = [sys.executable, "-c", COMMAND, "infer", *map(str, words)]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-
-    return call
+@pytest.fixture
+def run(folder, privurn_command):
+    return lambda *words: privurn_command("infer", *words, cwd=folder)
 
 
 def test_table_files_and_picture(run, folder):

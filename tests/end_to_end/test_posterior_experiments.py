@@ -33,6 +33,7 @@ def test_table_2_has_every_workflow_and_functional(rows):
     assert sum(each["printed"] is not None for each in rows) == 10
 
 
+@pytest.mark.long
 def test_table_2_is_about_the_population(rows):
     """Every workflow finds the mean to within six standard deviations: m = 250 records of an urn, and 60 draws."""
     for each in rows:
@@ -65,6 +66,7 @@ def test_valid_intervals_cover_what_they_say(closed_forms):
         assert min(tails) > RARE, each
 
 
+@pytest.mark.long
 def test_other_analyses_are_caught_by_the_same_test(closed_forms):
     """The posterior in print taken for the population's, and the release taken for the data."""
     for mechanism, analysis in (

@@ -38,6 +38,7 @@ def test_truncated_and_censored_records(found):
     assert plain["ours"][2] < 250 < table["Censor_w"]["published"][1]  # why the levelled weights are used
 
 
+@pytest.mark.long
 def test_bounds_and_utilities(found):
     """Figures 1-10: censoring holds the bound, and costs accuracy in the order the paper shows."""
     medians, truth = found["medians"], found["truth"]

@@ -44,6 +44,7 @@ def test_table_1_has_ours_and_the_printed_numbers(found):
         assert abs(rows[name]["known"][0] - truth) < 2.0  # posterior deviation about 0.45
 
 
+@pytest.mark.long
 def test_the_posterior_is_tighter_than_the_bootstrap_is_printed(found):
     """Table 4 gives 0.485 for the variance of beta1 with known n, and the posterior of the paper 0.195."""
     assert found["table 1"]["1.0"]["Var beta1, median"]["known"][0] < found["table 4"]["1.0"]["Var beta1"]["known"][2]

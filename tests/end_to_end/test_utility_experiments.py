@@ -75,6 +75,7 @@ def test_error_falls_like_one_over_root_n(convergence, reference, against):
         assert abs(slope + 0.5) <= 0.05, (name, slope, error)
 
 
+@pytest.mark.long
 def test_asymptotic_privacy_is_slower(convergence):
     """m = n/log n: slower than n^(-1/2) in n, as the paper says, at a delta above 1e-2."""
     slope, error = slopes_of(convergence, reference="data", against="n")["m = n/log n"]

@@ -19,10 +19,12 @@ import pytest
 from inference_references import CountPosterior, HiddenNoise, line, odds, parts, proportion, rate
 from latent_count_laws import term_log
 from mixture_states import log_urn, partitions
+from polya_tree_laws import Enumerated
 from typer.testing import CliRunner
 
 import privurn
 from privurn import CountModel, Run, SizePrior
+from privurn.cell_tree import CellTree
 from privurn.cli.infer import infer as infer_command
 from privurn.cli.main import app
 from privurn.inference.counts.released import Observed
@@ -48,12 +50,14 @@ from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.likelihood import NoisyRecordsTerm, Numbers
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import MECHANISMS, STATISTICS, channels
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
 from privurn.mechanisms.sums.noise_law import NoiseLaw
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
 
@@ -407,6 +411,26 @@ def test_a_mixture_of_categories_behind_randomised_response():
     assert_agreement(found.n_clusters, (1, 2), np.cumsum(law)[1:3])
 
 
+ELSEWHERE = {"noisy-marginals": "unit/test_table_estimates.py"}
+"""Estimates that are approximate by construction, and where their coverage is shown."""
+
+
+@pytest.mark.parametrize(("exact", "apart"), [(True, 0.0), (False, 0.02)])
+def test_a_noisy_tree_against_enumeration(exact, apart):
+    """The chain is exact; the fast draws have learnt weights, which on three cells moves a share by up to 0.1."""
+    noisy = (np.array([4, 1]), np.array([2, 3, -1]))
+    seen = TreeMeasurements(CellTree((3,)), (1, 2), noisy, (("laplace", 1.5), ("laplace", 1.2)), total=6)
+    mechanism = PerturbedTree(n=6, shape=(3,), depths=(1, 2), scales=(1.5, 1.2), noise="discrete-laplace")
+    observed = Observed(mechanism=mechanism, domain=GRID, counts=np.ones(3), measured=seen)
+    run = Run(seed=1, draws=4_000) if exact else Run(seed=1, draws=5_000)
+    found = privurn.infer(observed, privurn.PolyaTree(exact=exact), ask="cells", of="sample", run=run)
+    listed = Enumerated(seen)
+    tables, points = np.array(listed.tables), (0.1, 0.3, 0.6)
+    for cell in range(3):
+        law = [float(listed.probabilities[tables[:, cell] / 6 <= point].sum()) for point in points]
+        assert_agreement(found.draws[f"P(x={cell})"], points, law, apart)
+
+
 MIXTURES = {"randomised-response"}
 RANKED = {
     "laplace": "LaplaceChannel",
@@ -430,6 +454,7 @@ def test_channels_without_a_row_are_tested_elsewhere():
 def test_every_registered_inference_has_a_row():
     """A mechanism, statistic or channel that is added needs its row here, or a reason why it has no likelihood."""
     rows = {name.partition(" ")[0] for name, _ in RELEASES}
-    assert rows | WITHOUT == set(MECHANISMS)
+    assert rows | WITHOUT | {"noisy-tree"} | set(ELSEWHERE) == set(MECHANISMS)
     assert not rows & WITHOUT
+    assert all((Path(__file__).parents[1] / page).exists() for page in ELSEWHERE.values())
     assert {f"noisy-{model}-statistics" for model, _ in STATISTIC_ROWS} == set(STATISTICS)

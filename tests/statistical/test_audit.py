@@ -157,7 +157,10 @@ HONEST: dict[str, Callable[[int], AuditResult]] = {
 }
 
 
-@pytest.mark.parametrize("honest", HONEST)
+LONG = {"Pitman-Yor, old values only", "Pitman-Yor on a public base"}
+
+
+@pytest.mark.parametrize("honest", [pytest.param(each, marks=pytest.mark.long) if each in LONG else each for each in HONEST])
 def test_an_honest_mechanism_is_spared(honest):
     assert sum(HONEST[honest](run).convicted for run in range(4)) == 0
 

@@ -164,6 +164,7 @@ def test_a_flat_smoothed_histogram_gives_the_prior_back(make, draws):
     assert wrong < 1e-6, "too few chains to tell"
 
 
+@pytest.mark.long
 def test_both_samplers_agree_on_noisy_counts():
     """Number of clusters and shares of the three codes: Welch's test over 24 chains each, alpha 1e-6 over all of them."""
     model = GlobalMixtureModel(channel=counted(40, epsilon=2), kernel=COMPONENTS)

@@ -56,6 +56,7 @@ def test_all_samplers_agree(fits):
             assert gap(values, reference[what]) < DEVIATIONS, f"{name}: {what}"
 
 
+@pytest.mark.long
 def test_another_base_measure_is_told_apart(fits):
     other = mix.MixtureModel(channel=CHANNEL, kernel=mix.TotalGaussianKernel(noise=CHANNEL.scale, precision=1.0), clamped=False)
     run = Run(chains=2, warm_up=500, draws=1500, thin=2, seed=3)

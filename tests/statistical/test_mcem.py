@@ -118,6 +118,7 @@ def test_slopes_of_a_proportion_are_those_of_the_enumerated_likelihood(observed)
     assert agree(*measured(ODDS, observed, centre=centre), exact)
 
 
+@pytest.mark.long
 def test_slopes_with_an_n_that_leans():
     far = Observed(values=np.array([12.0]), scales=np.array([2.0]), noisy_n=30.0, noisy_n_scale=2.0)
     centre = np.array([-0.8])

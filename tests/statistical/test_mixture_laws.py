@@ -299,6 +299,7 @@ def test_mere_noise_gives_the_prior_back(make, draws):
     assert stats.ttest_1samp(means, 3.7).pvalue < 1e-6, "too few chains to tell 4.5 from 3.7, a published sampler's answer"
 
 
+@pytest.mark.long
 def test_samplers_agree_on_the_same_data():
     """Number of clusters and the density at five points: Welch's test over 24 chains each, alpha 1e-6 over all of them."""
     rng = np.random.default_rng(32)

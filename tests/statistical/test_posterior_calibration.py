@@ -135,7 +135,10 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", QUICK)
+LONG = {"noisy records"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in QUICK])
 def test_ranks_are_uniform(name):
     mechanisms, prior, of = QUICK[name]
     simulated = p_values(mechanisms, prior=prior, of=of)
@@ -156,6 +159,7 @@ def test_an_analysis_that_ignores_the_mechanism_is_caught(mechanism):
     assert not checks.sequential(simulated, size=2 * SIZE)
 
 
+@pytest.mark.long
 def test_the_urns_limit_is_not_the_population():
     """Dirichlet(alpha + S) is too narrow for the law that the records came from, even under the mechanism's own prior."""
     simulated = p_values([URN], prior="mechanism", analysis=urn_for_population)

@@ -62,6 +62,7 @@ def away(name, cells, n, depths, scale, draws, *, public=True):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sparse", "smooth"])
 def test_fast_means_are_near_those_of_the_chain(name):
     for found in away(name, 64, 1_000, (2, 6), 3.0, 2_000).values():

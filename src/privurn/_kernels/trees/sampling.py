@@ -48,6 +48,28 @@ def between_lattices(x, spacing, masses, lo_below, spacing_below, uniform):
 
 
 @compiled
+def raised(messages, level, u):
+    """The message of a node, without the logarithm."""
+    out = np.empty(level.width[u])
+    for x in range(level.width[u]):
+        out[x] = math.exp(messages[level.start[u] + x])
+    return out
+
+
+@compiled
+def first_above(cumulative, value):
+    """The first place where a rising array is above a value; the last one where it never is."""
+    low, high = 0, cumulative.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
 def update_root(drawn, level, messages, outside, rng):
     """Counts of the root."""
     width = level.width[0]
@@ -61,13 +83,14 @@ def update_root(drawn, level, messages, outside, rng):
         total += math.exp(law[x] - top)
         law[x] = total
     for d in range(drawn.shape[1]):
-        drawn[0, d] = level.lo[0] + min(np.searchsorted(law, rng.random() * total), width - 1)
+        drawn[0, d] = level.lo[0] + first_above(law, rng.random() * total)
 
 
 @compiled
 def update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights):
     """P(what was measured below | the sum of the children), up to a constant, on the lattice of their sum."""
-    total[:] = 0.0
+    for x in range(total.shape[0]):
+        total[x] = 0.0
     side_u, side_v = np.empty(m_u.shape[0]), np.empty(m_v.shape[0])
     middle = lo_u + lo_v + 0.5 * total.shape[0]
     for c in range(concentrations.shape[0]):
@@ -79,7 +102,8 @@ def update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concen
             continue
         scale = update_side(side_u, lo_u, component, True) + update_side(side_v, lo_v, component, False)
         scale = weights[c] * math.exp(scale - update_inverse_whole(inverse, lo_u + lo_v, component))
-        conv[:] = 0.0
+        for x in range(conv.shape[0]):
+            conv[x] = 0.0
         for i in range(m_u.shape[0]):
             factor = side_u[i] * m_u[i]
             if factor > 0.0:
@@ -99,7 +123,8 @@ def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u
     running = 0.0
     for c in range(concentrations.shape[0]):
         row = law[c * size_u : (c + 1) * size_u]
-        row[:] = 0.0
+        for i in range(size_u):
+            row[i] = 0.0
         if weights[c] > 0.0:
             component = component_at(concentrations[c], level.share[u], h, level.upper[u], middle)
             if component.form == BAND:
@@ -122,8 +147,7 @@ def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u
     left = level.child[u]
     right, h, draws = left + 1, below.spacing, drawn.shape[1]
     lo_u, lo_v, size_u, size_v = below.lo[left], below.lo[right], below.width[left], below.width[right]
-    m_u = np.exp(messages_below[below.start[left] : below.start[left] + size_u])
-    m_v = np.exp(messages_below[below.start[right] : below.start[right] + size_v])
+    m_u, m_v = raised(messages_below, below, left), raised(messages_below, below, right)
     size, n_components = size_u + size_v - 1, concentrations.shape[0]
     total, conv, inverse = np.empty(size), np.empty(size), np.empty(size)
     update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
@@ -135,14 +159,17 @@ def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u
             if component.form != BAND:
                 scale = update_side(sides_u[c], lo_u, component, True) + update_side(sides_v[c], lo_v, component, False)
                 scale = weights[c] * math.exp(scale - update_inverse_whole(factors[c], lo_u + lo_v, component))
-                factors[c] *= scale
+                for y in range(size):
+                    factors[c, y] *= scale
     chosen = np.empty(draws, np.int64)
     number = np.zeros(size + 1, np.int64)
     for d in range(draws):
         chosen[d] = between_lattices(drawn[u, d], level.spacing, total, lo_u + lo_v, h, rng.random())
         number[chosen[d] + 1] += 1
-    number = np.cumsum(number)
-    order, place = np.empty(draws, np.int64), number[:-1].copy()
+    order, place = np.empty(draws, np.int64), np.empty(size, np.int64)
+    for y in range(size):
+        place[y] = number[y]
+        number[y + 1] += number[y]
     for d in range(draws):
         order[place[chosen[d]]] = d
         place[chosen[d]] += 1
@@ -154,7 +181,7 @@ def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u
         whole = update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
         for k in range(number[y], number[y + 1]):
             d = order[k]
-            at = min(np.searchsorted(law, rng.random() * whole, side="right"), law.shape[0] - 1)
+            at = first_above(law, rng.random() * whole)
             i, a = at % size_u, concentrations[at // size_u]
             i = min(max(i, y - size_v + 1), y)
             drawn_below[left, d], drawn_below[right, d] = lo_u + i, lo_v + y - i
@@ -172,7 +199,7 @@ def update_draws(drawn_below, p_below, drawn, p, level, below, messages_below, c
             update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u, concentrations, weights, rng)
             continue
         child = level.child[u]
-        masses = np.exp(messages_below[below.start[child] : below.start[child] + below.width[child]])
+        masses = raised(messages_below, below, child)
         for d in range(drawn.shape[1]):
             at = between_lattices(drawn[u, d], level.spacing, masses, below.lo[child], below.spacing, rng.random())
             drawn_below[child, d], p_below[child, d] = below.lo[child] + at, p[u, d]
