@@ -1,7 +1,7 @@
 """How far from the data are records that are meant for use at face value, beside peers that publish noisy counts?
 
-W1 between cumulative shares, in cells. Ours: two or three depths of a binary tree measured with discrete Laplace noise, equal
-shares of the budget, then records by balanced rounding of the Polya tree's posterior mean counts. Peers: flat noisy counts, and
+W1 between cumulative shares, in cells. Ours: what the default release measures (its own layout, discrete Laplace noise), then
+records by balanced rounding of the Polya tree's posterior mean counts. Peers: flat noisy counts, and
 hierarchical noisy counts made consistent (HB: Hay et al. 2010, branching of Qardaji et al. 2013), both unclipped, with W1
 between signed cumulative shares, which favours them. Replace-one, public n, delta = 0; medians over paired runs.
 
@@ -14,11 +14,13 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.cell_tree import CellTree
+from privurn.counts import CountTable
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.synthetic import balanced_counts
+from privurn.mechanisms.tree_layout import calibrate_noisy_tree
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
+from privurn.privacy.profile import Guarantee
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -52,24 +54,10 @@ def distance(shares: Floats, counts: Whole) -> float:
     return float(np.abs(np.cumsum(shares - counts / counts.sum())).sum())
 
 
-def depths(tree: CellTree, n: int, epsilon: float) -> tuple[int, ...]:
-    """The cells, and a coarse depth that is finer as n epsilon grows; two of them where n epsilon is large."""
-    known = np.log10(max(n * epsilon, 10.0))
-    if known > 4.3:
-        return (round(tree.depth / 3), round(2 * tree.depth / 3), tree.depth)
-    return (int(np.clip(round(1.5 * known), 2, max(tree.depth - 1, 1))), tree.depth)
-
-
 def measure(counts: Whole, epsilon: float, rng: np.random.Generator) -> TreeMeasurements:
-    """Discrete Laplace noise, simulated."""
-    tree = CellTree((len(counts),))
-    chosen = depths(tree, int(counts.sum()), epsilon)
-    scale = 2.0 * len(chosen) / epsilon
-    noisy = tuple(
-        tree.sums(counts, depth) + simulated_noise((tree.nodes(depth),), noise="laplace", scale=scale, rng=rng)
-        for depth in chosen
-    )
-    return TreeMeasurements(tree, chosen, noisy, (("laplace", scale),) * len(chosen), total=int(counts.sum()))
+    """What the default release measures at this guarantee, with simulated noise."""
+    mechanism = calibrate_noisy_tree(n=int(counts.sum()), shape=(len(counts),), guarantee=Guarantee(epsilon=epsilon, delta=0.0))
+    return mechanism.measurements(mechanism.simulate(CountTable(np.flatnonzero(counts), counts[counts > 0]), rng=rng))
 
 
 def flat_counts(counts: Whole, epsilon: float, rng: np.random.Generator) -> Floats:

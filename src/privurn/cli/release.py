@@ -130,10 +130,6 @@ def _report(made: "Release") -> None:
     print_text(
         f"           recomputed from the parameters: delta = {achieved['delta']:.3g} at epsilon = {target['epsilon']:g}."
     )
-    if "synthetic" in certificate["output"]:
-        print_text(
-            f"Records:   {certificate['output']['synthetic']['rows']:,} synthetic ones, made from the noisy counts alone."
-        )
     if certificate["domain"]["kind"] in ("joint", "table"):
         print_text(f"Domain:    {domain_from_json(certificate['domain']).describe()}.")
     for remark in made.remarks:
