@@ -172,3 +172,38 @@ def test_an_interrupted_run_leaves_nothing(folder):
     process.communicate(timeout=120)
     assert process.returncode != 0
     assert sorted(folder.iterdir()) == before
+
+
+def test_debiased_records_of_an_urn_and_of_noisy_counts(run, folder):
+    """The urn's own records have too high a mean, because its prior is flat over the whole grid."""
+    truth = np.random.default_rng(3).gamma(4, 9000, 5000).clip(0, 80_000).mean()
+    for source in ("urn", "noisy"):
+        done = run(source, "--ask", "mean", *QUICK, "--synthetic", "4000", "-o", f"{source}-new")
+        assert done.returncode == 0, done.stderr
+        records = pd.read_csv(folder / f"{source}-new" / "data.csv")["pay"]
+        assert len(records) == 4000
+        assert abs(records.mean() - truth) < 900
+        stated = json.loads((folder / f"{source}-new" / "synthetic.json").read_text())
+        assert (stated["rows"], stated["copies"], stated["seed"]) == (4000, 1, 1)
+    released = pd.read_csv(folder / "urn" / "data.csv")["pay"]
+    assert released.mean() - truth > 900  # what is taken back
+    done = run("noisy", "--ask", "mean", *QUICK, "--synthetic", "1", "--copies", "5", "-o", "copies")
+    assert done.returncode == 0, done.stderr
+    copies = pd.read_csv(folder / "copies" / "data.csv")
+    assert copies.groupby("copy").size().tolist() == [5000] * 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--synthetic", "100"], "new folder"),
+        (["--synthetic", "0", "-o", "none"], "at least one"),
+        (["--copies", "3"], "new folder"),
+        (["--synthetic", "100", "-o", "urn"], "exists"),
+        (["--synthetic", "5", "--copies", "100000", "-o", "many"], "copies can be made"),
+    ],
+)
+def test_records_that_cannot_be_made(run, words, message):
+    done = run("urn", "--ask", "mean", *QUICK, *words)
+    assert done.returncode == 2
+    assert message in done.stderr

@@ -1,5 +1,6 @@
 """Writing a release: a folder with the data and the certificate, all of it or nothing."""
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,22 @@ def save_release(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return certificate
+
+
+def save_synthetic(table: Any, folder: Path, *, about: dict[str, Any]) -> None:
+    """Records that were made from releases, and what they were made from: `data.csv` and `synthetic.json`, all or nothing."""
+    check_new_folder(folder)
+    partial = new_partial_folder(folder)
+    try:
+        stated = {"schema": "privurn-synthetic/1", **about, **_written(table, partial / "data.csv")}
+        (partial / "synthetic.json").write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
+        for each in partial.iterdir():
+            flush(each)
+        partial.chmod(0o755)
+        partial.rename(folder)
+    except BaseException:  # Ctrl-C too
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def _written(table: Any, file: Path) -> dict[str, Any]:

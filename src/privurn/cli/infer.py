@@ -116,12 +116,23 @@ def infer(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF.", show_default=False)
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE.nc", help="Write the draws as netCDF; or the new folder.", show_default=False
+        ),
     ] = None,
     synthetic: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.csv", help="Write records from the posterior predictive law.", show_default=False),
+        typer.Option(
+            metavar="N|FILE.csv",
+            help="Write records from the posterior: N debiased ones (counts, trees) into the new folder -o NEWDIR, or a file.",
+            show_default=False,
+        ),
     ] = None,
+    copies: Annotated[
+        int,
+        typer.Option(min=1, help="With --synthetic N: so many tables drawn from the posterior, each of the confidential size."),
+    ] = 1,
     records: Annotated[
         str | None,
         typer.Option(metavar="N", help="How many of them.", show_default="as many as there were", rich_help_panel=MIXTURES),
@@ -211,6 +222,11 @@ def infer(
     kind, given = _published(releases, model)
     work: Any = KINDS[kind]
     _refuse_others(context, kind, work)
+    if asked.folder is not None and kind not in ("counts", "tree"):
+        raise FormatError(
+            f"debiased records are made from counts of cells and noisy trees, not from {work.WHAT}.",
+            hint="--synthetic FILE.csv",
+        )
     built = work.model_of(given[0].numbers, asked)
     with warnings.catch_warnings(), _patient_bar(quiet=json) as progress:
         warnings.simplefilter("ignore", UserWarning)  # said below

@@ -1,6 +1,7 @@
 """What all answers of `privurn infer` share: what was typed, checks before any work is done, cells of tables, files."""
 
 import math
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ class Asked:
     def output(self) -> Path | None:
         """The file of draws."""
         found: Path | None = self.typed["output"]
-        return found
+        return None if _numbered(self.typed) else found
 
     def run(self, progress: Any) -> "Run":
         """How to run."""
@@ -79,12 +80,24 @@ class Asked:
             found[kind] = target
         return found
 
+    @property
+    def folder(self) -> Path | None:
+        """A new folder of debiased records, where a number of them is asked for."""
+        found: Path | None = self.typed["output"]
+        return found if _numbered(self.typed) else None
+
+    @property
+    def seed(self) -> int:
+        """Of the records: public, and stated beside them."""
+        given: int | None = self.typed["seed"]
+        return secrets.randbits(53) if given is None else given
+
     def synthetic(self, suffixes: Sequence[str] = (".csv", ".parquet")) -> Path | None:
         """A new file of records."""
         from privurn.output_files import check_new_file
 
         target: Path | None = self.typed["synthetic"]
-        if target is None:
+        if target is None or _numbered(self.typed):
             return None
         if target.suffix not in suffixes:
             words = " or ".join({".csv": "CSV", ".parquet": "Parquet"}[each] for each in suffixes)
@@ -95,11 +108,18 @@ class Asked:
 def checked(typed: Mapping[str, Any]) -> Asked:
     """All that can be checked without the release."""
     from privurn.inference.draws import check_netcdf_name
-    from privurn.output_files import check_file
+    from privurn.output_files import check_file, check_new_folder
 
     if not 0.0 < typed["level"] < 1.0:
         raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
-    if typed["output"] is not None:
+    if _numbered(typed):
+        if typed["output"] is None:
+            raise FormatError("records go into a new folder.", hint="--synthetic 1000 -o NEWDIR, or --synthetic FILE.csv")
+        check_new_folder(typed["output"])
+        typed = {**typed, "records": str(typed["synthetic"])}
+    elif typed["copies"] != 1:
+        raise FormatError("copies go into a new folder.", hint="--synthetic 1000 --copies 20 -o NEWDIR")
+    elif typed["output"] is not None:
         check_netcdf_name(typed["output"])
     if typed["checkpoint"] is not None:
         check_file(typed["checkpoint"])
@@ -111,6 +131,14 @@ def checked(typed: Mapping[str, Any]) -> Asked:
         raise FormatError("there is no negative warm-up.", hint="--warm-up 1000")
     draws = None if typed["draws"] == "auto" else whole_number(typed["draws"])
     return Asked(typed=typed, draws=draws, warm_up=warm_up, records=records)
+
+
+def _numbered(typed: Mapping[str, Any]) -> bool:
+    """Whether a number of records is asked for, and not a file of them."""
+    try:
+        return typed["synthetic"] is not None and whole_number(str(typed["synthetic"])) >= 0
+    except FormatError:
+        return False
 
 
 def check_picture(path: str) -> None:

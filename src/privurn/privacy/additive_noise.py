@@ -7,8 +7,6 @@ replaces by the end of their range, which is post-processing.
 """
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -19,8 +17,8 @@ from privurn.errors import ModelError
 
 NoiseKind = Literal["laplace", "gaussian"]
 
-AT_ONCE = 25_000
-"""Numbers handed to OpenDP in one call; several calls run side by side, each with random bytes of its own."""
+AT_ONCE = 100_000
+"""Numbers handed to OpenDP in one call."""
 
 LARGEST_SCALE = 2.0**53
 """Noise of a larger scale could leave the 64-bit integers."""
@@ -41,13 +39,7 @@ def noisy_integers(exact: NDArray[np.int64], *, noise: NoiseKind, scale: float) 
     """Every integer plus independent noise by OpenDP, whose generator the operating system seeds."""
     add_noise = measurement(noise, scale)
     flat = exact.ravel()
-    parts = [flat[i : i + AT_ONCE].tolist() for i in range(0, len(flat), AT_ONCE)]
-    if len(parts) > 1:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # OpenDP's code runs outside of Python's lock
-            noisy = [pool.submit(add_noise, part) for part in parts]
-            blocks = [np.array(each.result(), np.int64) for each in noisy]
-    else:
-        blocks = [np.array(add_noise(part), np.int64) for part in parts]
+    blocks = [np.array(add_noise(flat[i : i + AT_ONCE].tolist()), np.int64) for i in range(0, len(flat), AT_ONCE)]
     return np.concatenate(blocks).reshape(exact.shape) if blocks else exact.copy()
 
 

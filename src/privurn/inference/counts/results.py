@@ -170,21 +170,22 @@ class CountPosterior(Posterior):
             return whole_number_picture(self.draws["n"], name="n", marks={"noisy n": noisy[0]} if noisy else {})
         return posterior_picture(self, kind=kind, level=self.checked_level(level), naive=naive)
 
-    def synthetic(self, *, seed: int | None = None) -> Any:
-        """A table of records from the posterior predictive law: cells' shares and n of one draw, then as many records.
+    def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
+        """Debiased records as a table, from the posterior of the confidential counts.
 
-        They are computed from released numbers alone, so they cost no privacy.
+        One copy is for use at face value: `records` of them (as many as confidential ones where left out), whose counts are the
+        posterior means, rounded. Several copies are tables drawn from the posterior, each behind its number in a column `copy`;
+        estimates from them are put together by `privurn.combine`. Computed from what was released alone, so they cost no
+        privacy.
         """
-        from privurn.tables import decode
+        from privurn.inference.counts.synthetic import synthetic_table
 
-        domain, rng = self.observed[0].domain, np.random.default_rng(seed)
-        drawn = self.population.ask(asked.CELLS).draws
-        at = int(rng.integers(drawn.n_chains * drawn.n_draws))
-        shares = np.array([drawn.flat(name)[at] for name in drawn.names if name != "n"])
-        n = int(drawn.flat("n")[at]) if self.job.n is None else self.job.n
-        counts = rng.multinomial(n, shares / shares.sum())
+        drawn = self.sample.ask(asked.CELLS).draws
+        shares = np.stack([drawn.flat(name) for name in drawn.names if name != "n"], axis=1)
+        sizes = drawn.flat("n") if self.job.n is None else np.full(len(shares), float(self.job.n))
+        domain = self.observed[0].domain
         assert domain is not None  # open labels have no cells to ask for
-        return decode(rng.permutation(np.repeat(np.arange(len(counts)), counts)), domain)
+        return synthetic_table(shares, sizes, domain=domain, records=records, copies=copies, seed=seed)
 
     @cached_property
     def _reduction(self) -> Reduction | None:

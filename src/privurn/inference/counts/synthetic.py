@@ -1,0 +1,43 @@
+"""Records from posterior draws of the confidential counts of cells."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.cell_tree import CellTree
+from privurn.domain import JointDomain
+from privurn.errors import ModelError
+from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+from privurn.mechanisms.recipe import check_records
+from privurn.privacy.entropy import SeededEntropy
+from privurn.tables import decode
+
+Floats = NDArray[np.float64]
+
+
+def synthetic_table(
+    shares: Floats, sizes: Floats, *, domain: JointDomain, records: int | None, copies: int, seed: int | None
+) -> Any:
+    """From draws of the cells' shares (draw, cell) among the confidential records, and of how many those are."""
+    if copies < 1 or copies > len(shares):
+        raise ModelError(f"between 1 and {len(shares):,} copies can be made of so many draws.", hint="For example copies=20")
+    if copies > 1 and records is not None:
+        raise ModelError("copies have as many records as the confidential table.", hint="Leave the number of records out")
+    if records is not None and records < 1:
+        raise ModelError("at least one record must be asked for.", hint="For example records=1000")
+    rng, tree = np.random.default_rng(seed), CellTree((shares.shape[1],))
+    if copies == 1:
+        size = max(1, round(float(sizes.mean()))) if records is None else records
+        expected = (shares * sizes[:, None]).mean(axis=0)
+        wanted = [expected * (size / expected.sum())]
+    else:
+        chosen = np.linspace(0, len(shares) - 1, copies).astype(np.int64)
+        wanted = [shares[d] * (np.rint(sizes[d]) / shares[d].sum()) for d in chosen]
+    check_records(sum(round(float(each.sum())) for each in wanted))
+    tables = [balanced_counts(tree, each, rng=rng)[0] for each in wanted]
+    cells = [records_in_random_order(each, rng=rng) for each in tables]
+    made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(0 if seed is None else seed))
+    if copies == 1:
+        return made
+    return made.add_column(0, "copy", [np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])])
