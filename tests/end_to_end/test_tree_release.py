@@ -141,10 +141,62 @@ def test_edits_are_convicted(tmp_path):
     wrong = data.splitlines()
     assert not resealed(out, data="\n".join([wrong[0], "1234", *wrong[2:]]) + "\n").valid
     assert resealed(out, data=data).valid
-    certificate = json.loads((out / "certificate.json").read_text())
-    sealed = Certificate.seal({**{k: v for k, v in certificate.items() if k != "sha256"}, "synthetic": None})
-    (out / "certificate.json").write_text(sealed.to_json())
-    assert any("made from measurements" in each for each in privurn.verify(out).reasons)
+
+
+def test_an_urn_cannot_claim_records_from_measurements(tmp_path):
+    tree, urn = tmp_path / "tree", tmp_path / "urn"
+    made().save(tree)
+    made(mechanism=privurn.Urn(), delta=1e-6).save(urn)
+    stated = Certificate.read(tree)["synthetic"]
+    (urn / "certificate.json").write_text(Certificate.read(urn).with_fields(synthetic=stated).to_json())
+    assert any("made from measurements" in each for each in privurn.verify(urn).reasons)
+
+
+def test_copies_are_complete(tmp_path):
+    out = tmp_path / "out"
+    made(AGES[:200], privurn.NoisyTree(copies=2)).save(out)
+    lines = (out / "data.csv").read_text().splitlines()
+    assert resealed(out, data="\n".join(lines) + "\n").valid
+    first = [lines[0], *("1," + line.split(",")[1] for line in lines[1:])]
+    for wrong in (first, lines[:1], [lines[0], lines[-1]], lines[:-1]):
+        certificate = Certificate.read(out)
+        rows = {**certificate["synthetic"], "rows": len(wrong) - 1}
+        (out / "certificate.json").write_text(certificate.with_fields(synthetic=rows).to_json())
+        assert not resealed(out, data="\n".join(wrong) + "\n").valid
+
+
+def test_a_column_called_copy(tmp_path):
+    frame = pd.DataFrame({"copy": AGES[:300]})
+    release = made(frame, privurn.NoisyTree(copies=2), domain={"copy": GRID}).save(tmp_path / "out")
+    assert list(release.data.columns) == ["copy_", "copy"]
+    assert privurn.verify(tmp_path / "out").valid
+
+
+@pytest.mark.parametrize(
+    ("data", "mechanism", "epsilon"),
+    [
+        (AGES, privurn.NoisyTree(guess=50), 1e-12),
+        (AGES, privurn.NoisyTree(guess=50, copies=2), 1e-8),
+        (AGES[:0], privurn.NoisyTree(guess=50, records=7), 90.0),
+    ],
+)
+def test_what_was_paid_for_is_never_lost(tmp_path, data, mechanism, epsilon):
+    """Where no records can be made, the measurements are still released, with a remark."""
+    frame = pd.DataFrame({"age": data})
+    ledger = privurn.Ledger.create(tmp_path / "l", epsilon=100, delta=1e-6, neighbouring="add-remove")
+    options = {"domain": {"age": GRID}, "epsilon": epsilon, "neighbouring": "add-remove", "ledger": ledger}
+    release = privurn.release(frame, mechanism, **options).save(tmp_path / "out")
+    assert release.synthetic is None
+    assert any("No records were made" in each for each in release.remarks)
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["certificate.json", "measurements.csv"]
+    assert privurn.verify(tmp_path / "out").valid
+    assert len(release.measurements) == release.certificate["output"]["rows"]
+
+
+def test_one_value_and_missing_ones_are_left_to_the_urn():
+    frame = pd.DataFrame({"x": pd.array([1.0, None, 2.0] * 20, dtype="Float64")})
+    release = made(frame, domain={"x": privurn.Bins([0, 10], nulls="cell")}, delta=1e-6)
+    assert release.certificate["mechanism"]["name"] == "dirichlet-multinomial"
 
 
 @pytest.mark.parametrize(

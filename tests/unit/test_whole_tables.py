@@ -231,3 +231,25 @@ def test_a_ledger_pays_before_the_noise_is_drawn(tmp_path):
     assert json.loads(ledger.entries()[0].parameters)["n"] == 200
     with pytest.raises(PrivurnError, match="is left"):
         release(frame(200), DOMAIN, ledger=ledger)
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 300.0])
+def test_next_to_no_noise_gives_records_near_the_table(epsilon):
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 5, 3000).astype(float)
+    table = pd.DataFrame({"a": a, "h": a * 2 + rng.integers(0, 4, 3000)})
+    domain = {"a": privurn.Grid(0, 4, 1), "h": privurn.Grid(0, 12, 1)}
+    made = privurn.release(table, privurn.Marginals(), domain=domain, epsilon=epsilon, delta=1e-6)
+    assert made.synthetic is not None, made.remarks
+    assert abs(made.data["h"].mean() - table["h"].mean()) < 0.2
+    assert made.data["a"].corr(made.data["h"]) > 0.8
+
+
+def test_measurements_are_released_where_no_record_can_be_made(tmp_path):
+    table = pd.DataFrame({"a": [0, 1] * 10, "b": [0, 1] * 10})
+    domain = {"a": privurn.Grid(0, 1, 1), "b": privurn.Grid(0, 1, 1)}
+    made = privurn.release(table, privurn.Marginals(), domain=domain, epsilon=1e-12, neighbouring="add-remove")
+    if made.synthetic is None:  # the noise decides how many records there seem to be
+        assert any("No records were made" in each for each in made.remarks)
+    made.save(tmp_path / "out")
+    assert privurn.verify(tmp_path / "out").valid

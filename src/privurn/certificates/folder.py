@@ -36,6 +36,7 @@ def save_release(
     *,
     file_format: Literal["csv", "parquet"],
     synthetic: SyntheticTable | None = None,
+    measured: bool = False,
 ) -> Certificate:
     """Write into a hidden sibling, flush, then rename: an interrupted run leaves no folder behind.
 
@@ -45,14 +46,12 @@ def save_release(
     check_new_folder(folder)
     partial = new_partial_folder(folder)
     try:
-        if synthetic is None:
-            certificate = certificate.with_fields(output=_written(table, partial / f"data.{file_format}"))
-        else:
+        name = "measurements" if measured else "data"
+        certificate = certificate.with_fields(output=_written(table, partial / f"{name}.{file_format}"))
+        if synthetic is not None:
             made = _written(synthetic.table, partial / f"data.{file_format}")
-            certificate = certificate.with_fields(
-                output=_written(table, partial / f"measurements.{file_format}"),
-                synthetic={**made, "copies": synthetic.copies, "seed": synthetic.seed},
-            )
+            stated = {**made, "copies": synthetic.copies, "seed": synthetic.seed}
+            certificate = certificate.with_fields(synthetic=stated)
         (partial / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
         for each in partial.iterdir():
             flush(each)

@@ -1,10 +1,12 @@
 """A finished release: what was published, and its certificate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from privurn.certificates.folder import SyntheticTable, save_release
+from privurn.errors import PrivurnError
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.ledger import Ledger
 from privurn.tables import to_kind
@@ -21,7 +23,7 @@ class Release:
     """A finished release. It holds public data only.
 
     `table` is what the mechanism published: records, a noisy table, or measurements. `synthetic` are the records that were made
-    from measurements, where that is what was published.
+    from measurements, where that is what was published (`measured`).
     """
 
     table: Any = field(repr=False)
@@ -30,6 +32,7 @@ class Release:
     remarks: tuple[str, ...] = ()
     ledger: Ledger | None = field(default=None, repr=False)
     synthetic: SyntheticTable | None = field(default=None, repr=False)
+    measured: bool = False
 
     @property
     def data(self) -> Any:
@@ -39,7 +42,17 @@ class Release:
     @property
     def measurements(self) -> Any:
         """The noisy measurements that the records were made from, likewise; None where the records were drawn themselves."""
-        return None if self.synthetic is None else to_kind(self.table, self.kind)
+        return to_kind(self.table, self.kind) if self.measured else None
+
+    def with_records(self, make: Callable[[], SyntheticTable]) -> "Release":
+        """The release with records made from its measurements; where they cannot be made, what was paid for, and why."""
+        try:
+            return replace(self, synthetic=make())
+        except (PrivurnError, ArithmeticError, ValueError, MemoryError) as error:
+            why = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
+            return replace(
+                self, remarks=(*self.remarks, f"No records were made from the measurements ({why}); infer reads them.")
+            )
 
     def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
         """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate.
@@ -47,7 +60,12 @@ class Release:
         In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says so.
         """
         certificate = save_release(
-            self.table, self.certificate, Path(folder), file_format=file_format, synthetic=self.synthetic
+            self.table,
+            self.certificate,
+            Path(folder),
+            file_format=file_format,
+            synthetic=self.synthetic,
+            measured=self.measured,
         )
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])

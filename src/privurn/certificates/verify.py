@@ -16,7 +16,7 @@ import numpy as np
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.published import Content, SyntheticContent
+from privurn.mechanisms.published import Content, SyntheticContent, copy_column
 from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.privacy.certificate import (
@@ -122,11 +122,10 @@ def _check_sizes(certificate: Certificate, mechanism: Mechanism) -> list[str]:
         ),
         "the domain does not fit the mechanism's parameters": mechanism.fits(certificate["domain"]),
         "the columns do not fit the domain": certificate["columns"] == mechanism.columns_for(certificate["domain"]),
-        "records are made from measurements, and from nothing else": (
-            output is None
-            or (certificate["synthetic"] is not None)
-            == mechanism.measures
-            == str(output.get("file")).startswith("measurements")
+        "records are made from measurements, and from nothing else": output is None
+        or (
+            (mechanism.measures or certificate["synthetic"] is None)
+            and mechanism.measures == str(output.get("file")).startswith("measurements")
         ),
     }
     return [reason for reason, true in holds.items() if not true]
@@ -177,8 +176,9 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
         return []  # for `check_certificate` to say
     found = _check_content(folder, output, certificate["columns"], lambda: mechanism.content(domain))
     if synthetic is not None:
-        columns = ["copy"] * (synthetic["copies"] > 1) + list(domain["columns"])
-        found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=synthetic["copies"]))
+        copies, n = synthetic["copies"], certificate["n"]
+        columns = [copy_column(domain["columns"])] * (copies > 1) + list(domain["columns"])
+        found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=copies, n=n))
     return found
 
 

@@ -31,7 +31,8 @@ def usual(domain: JointDomain | None) -> type[Recipe]:
     """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
     if domain is None:
         return default_recipe("labels")
-    return default_recipe("order" if tree_shape(domain) is not None else "cells")
+    shape = tree_shape(domain)
+    return default_recipe("cells" if shape is None or max(shape[0]) == 1 else "order")
 
 
 def check_recipe(recipe: object) -> None:

@@ -76,7 +76,7 @@ class MarginalsContent(Content):
             return False
         marginal, cell, count = (np.asarray(each, np.float64) for each in found)
         same = np.array_equal(marginal, self.marginal[here]) and np.array_equal(cell, self.cell[here])
-        return same and bool((count == np.rint(count)).all() and (np.abs(count) <= 2.0**63).all())
+        return same and bool((count == np.rint(count)).all() and (np.abs(count) < 2.0**63).all())
 
 
 @dataclass(frozen=True, kw_only=True)

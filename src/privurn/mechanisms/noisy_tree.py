@@ -77,7 +77,7 @@ class TreeContent(Content):
         if depth is None or node is None or count is None:
             return False
         same = np.array_equal(depth, self.wanted.depth[here]) and np.array_equal(node, self.wanted.node[here])
-        return bool(same and (count == np.rint(count)).all() and (np.abs(count) <= 2.0**63).all())
+        return bool(same and (count == np.rint(count)).all() and (np.abs(count) < 2.0**63).all())
 
 
 class DrawnTree(Drawn):

@@ -4,7 +4,7 @@ A statement says what is wrong and never quotes a value. Mechanisms that publish
 beside them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import JointDomain, domain_from_json
 from privurn.privacy.certificate import canonical
+from privurn.tables.column_names import unused
 from privurn.tables.released import CellReader, numbers
 
 
@@ -50,23 +51,40 @@ class Cells(Content):
 
 
 class SyntheticContent(Cells):
-    """Records that were made from measurements; of several copies, each behind its number, one copy after the other."""
+    """Records that were made from measurements; of several copies, each behind its number, one copy after the other.
 
-    def __init__(self, domain: Mapping[str, Any], *, copies: int) -> None:
+    One copy has at least one record. Each of several has n where that is public.
+    """
+
+    def __init__(self, domain: Mapping[str, Any], *, copies: int, n: int | None) -> None:
         super().__init__(domain)
-        self.copies, self.last = copies, 1
+        self.copies, self.n, self.last = copies, n, 1
+        self.rows = np.zeros(copies, np.int64)
 
     def holds(self, batch: Any) -> bool:
         """Every value is one of its column's domain, and copies are numbered in order."""
-        if self.copies > 1:
-            copy = numbers(batch.column(0))
-            if copy is None or not np.isin(copy, np.arange(1, self.copies + 1)).all():
-                return False
-            if np.any(np.diff(copy, prepend=self.last) < 0):
-                return False
-            self.last = int(copy[-1]) if len(copy) else self.last
-            batch = batch.remove_column(0)
-        return super().holds(batch)
+        if self.copies == 1:
+            self.rows[0] += batch.num_rows
+            return super().holds(batch)
+        copy = numbers(batch.column(0))
+        if copy is None or not np.isin(copy, np.arange(1, self.copies + 1)).all():
+            return False
+        if np.any(np.diff(copy, prepend=self.last) < 0):
+            return False
+        self.last = int(copy[-1]) if len(copy) else self.last
+        self.rows += np.bincount(copy.astype(np.int64) - 1, minlength=self.copies)
+        return super().holds(batch.remove_column(0))
+
+    def complete(self) -> bool:
+        """Whether no copy is missing or cut short."""
+        if self.copies == 1:
+            return bool(self.rows[0] >= 1)
+        return self.n is None or bool((self.rows == self.n).all())
+
+
+def copy_column(columns: Container[str | None]) -> str:
+    """What the column with the number of the copy is called beside these."""
+    return unused("copy", columns)
 
 
 class Table(Cells):

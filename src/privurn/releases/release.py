@@ -171,7 +171,7 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     table = decode(drawn.cells, domain.whole_bins(), extra=drawn.columns())
     made = job.finish(mechanism, table=table, domain=stated, payment=payment, remarks=remarks)
     job.progress("making records")
-    return replace(made, synthetic=_synthetic(job, mechanism, drawn, domain))
+    return replace(made, measured=True).with_records(lambda: _synthetic(job, mechanism, drawn, domain))
 
 
 def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> SyntheticTable:

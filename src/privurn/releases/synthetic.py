@@ -17,6 +17,7 @@ from privurn.errors import ModelError
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.entropy import SeededEntropy
@@ -42,7 +43,7 @@ def synthetic_table(
     made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
     if copies > 1:
         number = np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])
-        made = made.add_column(0, "copy", [number])
+        made = made.add_column(0, copy_column(domain.columns), [number])
     return SyntheticTable(made, copies, seed)
 
 
@@ -51,6 +52,7 @@ def face_value_counts(measured: TreeMeasurements, *, records: int | None, rng: n
     found = approximate_posterior(measured)
     weight = float(found.counts.sum() + found.special.sum())
     size = round(weight) if records is None else records
+    check_records(size)
     if weight <= 0.0:
         raise ModelError("the measurements tell of no record at all.")
     counts, special = balanced_counts(

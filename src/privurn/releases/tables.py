@@ -67,9 +67,6 @@ def release_table(
     progress("drawing")
     measured = mechanism.draw(counts, entropy=randomness)
     table: Any = replace(mechanism.likelihood(Numbers(measured.weights)), domain=columns)  # type: ignore[type-var]
-    progress("fitting")
-    seed = public_seed(randomness)
-    synthetic, fit = synthetic_records(table, records=recipe.records, seed=seed)
     published = number_table(measured.columns())
     certificate = certify(
         mechanism,
@@ -79,8 +76,18 @@ def release_table(
         entropy=randomness,
         payment=payment.stamp,
     )
-    notes = (*remarks, *payment.remarks, *_fit_remarks(fit))
-    return Release(published, kind, certificate, notes, payer.ledger, synthetic=SyntheticTable(synthetic, 1, seed))
+    made = Release(published, kind, certificate, (*remarks, *payment.remarks), payer.ledger, measured=True)
+    progress("fitting")
+    notes: list[str] = []
+
+    def records() -> SyntheticTable:
+        seed = public_seed(randomness)
+        synthetic, fit = synthetic_records(table, records=recipe.records, seed=seed)
+        notes.extend(_fit_remarks(fit))
+        return SyntheticTable(synthetic, 1, seed)
+
+    made = made.with_records(records)
+    return replace(made, remarks=(*made.remarks, *notes))
 
 
 def table_domain(domain: Any) -> TableDomain:

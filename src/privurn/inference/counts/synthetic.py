@@ -9,6 +9,7 @@ from privurn.cell_tree import CellTree
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import decode
@@ -40,4 +41,4 @@ def synthetic_table(
     made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(0 if seed is None else seed))
     if copies == 1:
         return made
-    return made.add_column(0, "copy", [np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])])
+    return made.add_column(0, copy_column(domain.columns), [np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])])

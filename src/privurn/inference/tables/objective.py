@@ -17,6 +17,10 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 Single = NDArray[np.float32]
 
 
+LEAST_NOISE = 1.0
+"""Less than a record of noise on a count is fitted as one record: no mixture is that near, and precisions stay small."""
+
+
 @dataclass(frozen=True, eq=False)
 class Triples:
     """Measured triples that begin with columns a and b: shares of the cells (a, b) by cells of the third columns."""
@@ -48,7 +52,7 @@ class Objective:
         two, two_precision = np.zeros((cells, cells), np.float32), np.zeros((cells, cells), np.float32)
         for places, y in table.marginals.items():
             at = [slice(starts[j], starts[j + 1]) for j in places]
-            precision = (n / table.deviations[places]) ** 2
+            precision = (n / max(table.deviations[places], LEAST_NOISE)) ** 2
             if len(places) == 1:
                 one[at[0]], one_precision[at[0]] = y / n, precision
             elif len(places) == 2:
@@ -103,6 +107,8 @@ def _triples(table: MeasuredTable) -> tuple[Triples, ...]:
         whole = slice(int(places[0]), int(places[-1]) + 1) if len(places) == places[-1] - places[0] + 1 else places
         pair = table.sizes[a] * table.sizes[b]
         shares = np.concatenate([table.marginals[a, b, c].reshape(pair, -1) for c in thirds], axis=1) / table.n
-        precision = np.concatenate([np.full(table.sizes[c], (table.n / table.deviations[a, b, c]) ** 2) for c in thirds])
+        precision = np.concatenate(
+            [np.full(table.sizes[c], (table.n / max(table.deviations[a, b, c], LEAST_NOISE)) ** 2) for c in thirds]
+        )
         found.append(Triples(a, b, whole, shares.astype(np.float32), precision.astype(np.float32)))
     return tuple(found)
