@@ -86,7 +86,7 @@ REFUSED = [
     f"{OPEN} {PAIR} --mechanism perturbed-histogram --noise laplace",
     f"{OPEN} --epsilon 1 --mechanism smoothed-histogram",
     # the exponential mechanism
-    f"{PAY} {PAIR} --mechanism exponential --loss l2 --records 300",
+    pytest.param(f"{PAY} {PAIR} --mechanism exponential --loss l2 --records 300", marks=pytest.mark.long),  # half a minute
     f"{PAY} {PAIR} --mechanism exponential --records 200000",
     f"{PAY} {PAIR} --mechanism exponential --neighbouring add-remove --records 10",
     f"{TOWN} {PAIR} --mechanism exponential --loss w1",
