@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## fast tests, doctests and examples (some ten minutes on two idle cores)
+test: $(READY)  ## fast tests, doctests and examples (some twenty minutes on two idle cores where no kernel is compiled yet)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not long'
 
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
