@@ -1,5 +1,6 @@
 """What every inference gives, whatever was released: draws, their summary, whether they can be trusted, pictures, files."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Posterior:
+class Posterior(ABC):
     """Posterior draws given what was released.
 
     `level` is that of intervals where no other is asked for. What only some releases can say (clusters of records, the release
@@ -76,9 +77,9 @@ class Posterior:
         """Write the draws as a netCDF file, all of it or nothing."""
         return self._written.save(path)
 
+    @abstractmethod
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> "Figure":
         """A picture; which kinds there are depends on what was released."""
-        raise NotImplementedError
 
     def checked_level(self, level: float | None) -> float:
         """The level asked for, or the usual one."""

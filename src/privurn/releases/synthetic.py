@@ -14,14 +14,12 @@ from privurn.certificates.folder import SyntheticTable
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
+from privurn.inference.counts.synthetic import records_of
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
-from privurn.mechanisms.published import copy_column
+from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.entropy import SeededEntropy
-from privurn.tables import decode
 
 Whole = NDArray[np.int64]
 
@@ -39,11 +37,7 @@ def synthetic_table(
     else:
         tables = list(drawn_tables(measured, copies, rng=rng))
         check_records(sum(int(each.sum()) for each in tables))
-    cells = [records_in_random_order(each, rng=rng) for each in tables]
-    made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
-    if copies > 1:
-        number = np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])
-        made = made.add_column(0, copy_column(domain.columns), [number])
+    made = records_of(tables, domain=domain, rng=rng, seed=seed)
     return SyntheticTable(made, copies, seed)
 
 

@@ -1,5 +1,6 @@
 """Records from posterior draws of the confidential counts of cells."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,14 @@ def synthetic_table(
         wanted = [shares[d] * (np.rint(sizes[d]) / shares[d].sum()) for d in chosen]
     check_records(sum(round(float(each.sum())) for each in wanted))
     tables = [balanced_counts(tree, each, rng=rng)[0] for each in wanted]
+    return records_of(tables, domain=domain, rng=rng, seed=seed or 0)
+
+
+def records_of(tables: Sequence[NDArray[np.int64]], *, domain: JointDomain, rng: np.random.Generator, seed: int) -> Any:
+    """Records with these counts of cells, in random order; of several tables one after the other, each behind its number."""
     cells = [records_in_random_order(each, rng=rng) for each in tables]
-    made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(0 if seed is None else seed))
-    if copies == 1:
+    made = decode(np.concatenate(cells), domain, entropy=SeededEntropy(seed))
+    if len(tables) == 1:
         return made
-    return made.add_column(0, copy_column(domain.columns), [np.repeat(np.arange(1, copies + 1), [len(each) for each in cells])])
+    number = np.repeat(np.arange(1, len(tables) + 1), [len(each) for each in cells])
+    return made.add_column(0, copy_column(domain.columns), [number])
