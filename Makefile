@@ -19,14 +19,14 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## fast tests, doctests and examples (some twenty minutes on two idle cores where no kernel is compiled yet)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not long'
+test: $(READY)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long'
 
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
 
 test-full: $(READY) browser  ## everything, the long statistical and browser tests included
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q --hypothesis-profile=exploring
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --hypothesis-profile=exploring
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -1,8 +1,10 @@
 """Shared by all tests."""
 
+import pkgutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +20,77 @@ from filthy_memory import filthy_empty
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("repeatable")
+
+
+FOLDER = Path(__file__).parent
+LONG_CASES = {line for line in (FOLDER / "long_cases.txt").read_text().splitlines() if line and not line.startswith("#")}
+KERNELS = {
+    "sums": {
+        "test_balance",
+        "test_balanced_steps",
+        "test_infer_logistic_command",
+        "test_infer_statistics_command",
+        "test_inference_gate",
+        "test_mcem",
+        "test_mixed_or_marked",
+        "test_noisy_models",
+        "test_regression_comparators",
+        "test_reversible_jump",
+        "test_odd_input",
+        "test_run_chains",
+    },
+    "mixtures": {
+        "test_clusterings",
+        "test_global_samplers",
+        "test_infer_mixture_command",
+        "test_kept_measures",
+        "test_marginal_agreement",
+        "test_marginal_samplers",
+        "test_mixture_laws",
+        "test_mixture_results",
+        "test_mixture_samplers",
+        "test_mixtures",
+        "test_reversed_sweeps",
+        "test_several_columns",
+    },
+    "trees": {
+        "test_docs",
+        "test_independent_tree_draws",
+        "test_polya_tree",
+        "test_tree_posterior",
+        "test_tree_release",
+        "test_tree_synthetic",
+    },
+}
+"""Files that need the same compiled code: one worker runs a family, so that it is compiled once."""
+
+
+CHAINS = tuple(f"privurn._kernels.{family}" for family in ("counts", "mixtures", "sums", "trees"))
+
+
+FAMILY = {name: family for family, names in KERNELS.items() for name in names}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the long cases; tests that need the same kernels come together, the longest families first."""
+    order = {family: at for at, family in enumerate(KERNELS)}
+    for item in items:
+        if item.nodeid.removeprefix("tests/") in LONG_CASES:
+            item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: order.get(FAMILY.get(item.path.stem), len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """One worker for each file, and for all files of a family."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FamiliesTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return FAMILY.get(Path(file).stem, file)
+
+    return FamiliesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture
@@ -57,3 +130,31 @@ def filthy_memory():
             yield
 
     return context
+
+
+@pytest.fixture(scope="session")
+def plain_kernels():
+    """Where each kernel of a chain stands, and its plain Python."""
+    import numba
+
+    import privurn
+
+    for each in pkgutil.walk_packages(privurn.__path__, "privurn."):  # what were imported later would keep what it finds then
+        if not each.name.endswith("__main__"):
+            import_module(each.name)
+    return [
+        (module, name, value.py_func)
+        for path, module in list(sys.modules.items())
+        if path.split(".")[0] == "privurn"
+        for name, value in list(vars(module).items())
+        if isinstance(value, numba.core.dispatcher.Dispatcher) and value.py_func.__module__.startswith(CHAINS)
+    ]
+
+
+@pytest.fixture
+def interpreted(plain_kernels):
+    """Kernels of chains run as plain Python while the test lasts: no time to compile them, where the work is tiny."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, function in plain_kernels:
+            patch.setattr(module, name, function)
+        yield

@@ -37,6 +37,7 @@ SLOW = {
         "privatise",
         "release",
         "report",
+        "statistics",
         "tables",
     )
 }

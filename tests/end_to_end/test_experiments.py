@@ -50,6 +50,7 @@ def test_the_simulation_agrees_with_the_exact_figure(cells):
         assert binom.cdf(bad, each["simulations"], exact) > FIVE_SIGMA, each
 
 
+@pytest.mark.long
 def test_a_simulation_of_another_table_would_be_noticed(cells):
     """The comparison has power: the exact figure of the next cell fails it somewhere in every table."""
     noticed = set()

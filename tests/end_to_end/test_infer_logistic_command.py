@@ -89,6 +89,7 @@ def test_json_says_what_python_finds(folder):
     assert told["model"] == "logistic"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stats", "public"])
 def test_the_truth_is_found(folder, name):
     """Seeded noise: slopes have the signs they were simulated with, and the truth is not far out."""

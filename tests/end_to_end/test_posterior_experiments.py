@@ -43,6 +43,7 @@ def test_table_2_is_about_the_population(rows):
             assert each["effective_draws_a_second"] > 0.0
 
 
+@pytest.mark.long
 def test_the_dirichlet_process_does_not_meet_the_others_guarantee(rows):
     deltas = {each["workflow"]: each["delta"] for each in rows}
     assert deltas["Dirichlet process, urn"] == pytest.approx(250 / (1 + 2_000 + 250 - 1))

@@ -50,6 +50,7 @@ def test_the_posterior_is_tighter_than_the_bootstrap_is_printed(found):
     assert found["table 1"]["1.0"]["Var beta1, median"]["known"][0] < found["table 4"]["1.0"]["Var beta1"]["known"][2]
 
 
+@pytest.mark.long
 def test_table_2_counts_replicates_without_a_maximum(found):
     row = found["table 2"]["known"]
     assert row["replicates"] == 2
@@ -61,6 +62,7 @@ def test_table_2_counts_replicates_without_a_maximum(found):
     assert len(path["mean"]) == (4 if path["caught"] < 2 else 0)
 
 
+@pytest.mark.long
 def test_table_4_repairs_n(found):
     rows = found["table 4"]["1.0"]
     assert rows["E max(n_dp, 3)"]["known"][0] == 1000.0
@@ -71,6 +73,7 @@ def test_table_4_repairs_n(found):
     assert printed[0] >= 1000.0
 
 
+@pytest.mark.long
 def test_figure_1_has_every_setting(found):
     assert {(row["epsilon"], str(row["epsilon_n"])) for row in found["figure 1"]} == {
         (epsilon, size) for epsilon in (1.0, 10.0) for size in ("0.01", "0.1", "1.0", "10.0", "known")
@@ -83,6 +86,7 @@ def test_figure_1_has_every_setting(found):
             assert row["n"] == [100.0] * 7
 
 
+@pytest.mark.long
 def test_failures_are_counted(found):
     for row in found["chains"]:
         assert 0 <= row["failed"] <= row["replicates"]

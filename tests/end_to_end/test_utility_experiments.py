@@ -84,6 +84,7 @@ def test_asymptotic_privacy_is_slower(convergence):
     assert all(each["delta"] > 0.01 for each in convergence["points"] if each["curve"] == "m = n/log n")
 
 
+@pytest.mark.long
 def test_points_meet_their_guarantee_and_theorem_2(convergence):
     """The exact m is theorem 2's at epsilon = 2, its delta never above the one asked for, and less delta means more error."""
     by_n = {}

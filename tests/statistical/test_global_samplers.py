@@ -200,6 +200,7 @@ def test_both_samplers_agree_on_a_smoothed_histogram():
     assert smallest > 1e-6 / len(functions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", ["neal5", "slice"])
 def test_next_to_no_noise_fixes_the_counts(sampler):
     """At epsilon = 10,000 every draw has the released counts, and at smaller epsilon acceptance keeps its bound."""

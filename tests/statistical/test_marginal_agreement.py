@@ -65,6 +65,7 @@ def test_another_base_measure_is_told_apart(fits):
     assert max(gap(wrong[what], reference[what]) for what in reference) > DEVIATIONS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", ["neal2", "neal3"])
 def test_clusters_that_tell_nothing_have_their_prior(sampler):
     """All atoms alike: the number of clusters of 50 records at strength 1 has mean sum 1/(1 + i) = 4.499."""

@@ -290,6 +290,7 @@ def recovers_the_prior(sampler, *, draws):
     return stats.ttest_1samp(means, EXPECTED).pvalue, means
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "draws"), [(mix.Neal5, 500), (mix.SliceSampler, 2000)])
 def test_mere_noise_gives_the_prior_back(make, draws):
     """The channel says nothing at epsilon = 1e-4. t test over 40 chains, alpha 1e-6."""

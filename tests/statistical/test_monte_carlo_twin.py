@@ -79,6 +79,7 @@ def test_a_one_sided_recipe_misses_the_other_side():
     assert abs(simulated.delta.value - 100 / 1100) < Z * simulated.delta.standard_error
 
 
+@pytest.mark.long
 def test_the_urn_that_forgets_to_grow_is_noticed():
     """Algorithms 1 and 3 of the thesis leave n unchanged while counts grow: the law of the copies is not the urn's."""
     rng = np.random.default_rng(15)

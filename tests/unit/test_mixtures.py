@@ -254,6 +254,7 @@ def _(kernel, atoms, h, statistics, step, rng):
     return 1.0
 
 
+@pytest.mark.long
 def test_a_channel_and_a_kernel_of_ones_own():
     """With one component the posterior of the rate is Gamma(shape + n, 1 + sum y), as noise of scale 0.001 hides nothing."""
     rng = np.random.default_rng(9)

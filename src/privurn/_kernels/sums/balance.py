@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
+from privurn._kernels.arrays import update_copied, update_filled
 from privurn._kernels.sums.noise import accepted, log_size
 from privurn._kernels.sums.protocol import (
     log_ancillary,
@@ -77,7 +78,7 @@ def update_balanced(model, noise, size, theta, records, n, total, spread, tuning
     here, slopes, row = np.empty(width), np.empty((width, width)), np.empty(records.shape[1])
     update_free(model, theta, free)
     update_linearised(model, theta, standard, n, here, slopes)
-    new_free[:] = 0.0  # only the determinant is wanted
+    update_filled(new_free, 0.0)  # only the determinant is wanted
     level = update_solution(slopes, width, new_free)
     moved = 0
     for _ in range(tuning.balances):
@@ -92,8 +93,8 @@ def update_balanced(model, noise, size, theta, records, n, total, spread, tuning
         for i in range(n, other):
             update_record(model, theta, rng, row)
             update_standard(model, theta, row, rng, standard[i])
-        new_free[:] = free
-        new_theta[:] = theta
+        update_copied(new_free, free)
+        update_copied(new_theta, theta)
         new_level = balanced(model, standard, other, here, new_free, new_theta)
         prior = log_prior(model, new_theta) if math.isfinite(new_level) else math.nan
         if not math.isfinite(prior):
@@ -104,8 +105,8 @@ def update_balanced(model, noise, size, theta, records, n, total, spread, tuning
         log_ratio += prior - log_prior(model, theta) + level - new_level + log_noise(noise, new_total) - log_noise(noise, total)
         if not accepted(rng, log_ratio):
             continue
-        back_free[:] = new_free
-        back_theta[:] = new_theta
+        update_copied(back_free, new_free)
+        update_copied(back_theta, new_theta)
         balanced(model, standard, n, here, back_free, back_theta)
         same = True
         for j in range(width):
@@ -114,9 +115,9 @@ def update_balanced(model, noise, size, theta, records, n, total, spread, tuning
             moved += 1
             n = other
             level = new_level
-            free[:] = new_free
-            theta[:] = new_theta
-            total[:] = new_total
+            update_copied(free, new_free)
+            update_copied(theta, new_theta)
+            update_copied(total, new_total)
     if moved > 0:
         records = grown(records, n)
         for i in range(n):

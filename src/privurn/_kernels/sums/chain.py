@@ -11,10 +11,11 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied
 from privurn._kernels.sums.balance import update_balanced
 from privurn._kernels.sums.protocol import update_free, update_parameters
 from privurn._kernels.sums.sweeps import jumped, update_records, update_sum, wandered
-from privurn._kernels.sums.triangles import update_cholesky
+from privurn._kernels.sums.triangles import length, update_cholesky
 
 STEP_ACCEPTANCE = 0.25
 JUMP_ACCEPTANCE = 0.4
@@ -53,7 +54,8 @@ def _update_moments(point, numbers, mean, covariance, factor):
         for j in range(size):
             trial[j, j] = trial[j, j] * (1.0 + 1e-6) + 1e-12
         if update_cholesky(trial, size):
-            factor[:] = trial
+            for j in range(size):
+                update_copied(factor[j], trial[j])
 
 
 @register_jitable
@@ -91,7 +93,7 @@ def update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates):
     if len(kept) == 0 or (sweep + 1) % thin != 0:
         return -1
     at = sweep // thin
-    kept[at] = theta
+    update_copied(kept[at], theta)
     kept_n[at] = n
     rates[at, 0] = share
     rates[at, 1] = hops
@@ -145,7 +147,7 @@ def update_interwoven_chain(
         records, n, walked = wandered(model, noise, size, theta, records, n, total, factor, math.exp(numbers[0]), tuning, rng)
         evened = 0
         if tuning.balances > 0:
-            spread = math.sqrt(np.sum(factor[len(theta)] ** 2))
+            spread = length(factor[len(theta)])
             records, n, evened = update_balanced(model, noise, size, theta, records, n, total, spread, tuning, rng)
         if warming:
             gain = 1.0 / (1.0 + numbers[1]) ** 0.6

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
+from privurn._kernels.arrays import update_filled
 from privurn._kernels.sums.protocol import provide_from
 
 
@@ -56,7 +57,7 @@ def update_statistic(model, row, out):
 @register_jitable
 def update_summary(model, records, n, out):
     """Number of records, then the sums of the logarithms."""
-    out[:] = 0.0
+    update_filled(out, 0.0)
     out[0] = n
     for i in range(n):
         for j in range(len(model.columns)):
@@ -157,7 +158,7 @@ def update_restored(model, theta, u, row):
 def update_total(model, theta, standard, n, out):
     d = len(model.columns)
     row, one = np.empty(d), np.empty(d)
-    out[:] = 0.0
+    update_filled(out, 0.0)
     for i in range(n):
         update_restored(model, theta, standard[i], row)
         update_statistic(model, row, one)
@@ -170,15 +171,16 @@ def update_linearised(model, theta, standard, n, out, slopes):
     d = len(model.columns)
     bound = math.exp(model.floor)
     weight, speed, product = np.empty(d), np.empty(d), np.ones(d)
-    out[:] = 0.0
-    slopes[:] = 0.0
+    update_filled(out, 0.0)
+    for j in range(len(slopes)):
+        update_filled(slopes[j], 0.0)
     for i in range(n):
         total = 0.0
         for j in range(d):
             c = theta[j] + 2.0 / 3.0
             root = 1.0 + standard[i, j] / math.sqrt(9.0 * c)
             if not root > 0.0:
-                out[:] = math.nan
+                update_filled(out, math.nan)
                 return
             e = standard[i, d + j] / theta[j]
             weight[j] = c * root * root * root * math.exp(-e)

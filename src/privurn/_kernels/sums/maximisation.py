@@ -17,6 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied
 from privurn._kernels.sums.chain import swept, update_kept
 from privurn._kernels.sums.noise import log_size
 from privurn._kernels.sums.protocol import (
@@ -127,7 +128,7 @@ def update_climbing_chain(
     for sweep in range(sweeps):
         if first_gain > 0.0 and not warming and numbers[0] == 0.0:
             numbers[0] = 1.0
-            point[:] = average
+            update_copied(point, average)
             _update_placed(model, centre, factor, point, theta)
         records, n, share, hops = swept(model, noise, size, theta, records, n, total, tuning, numbers, warming, rng)
         standard = grown(standard, n)

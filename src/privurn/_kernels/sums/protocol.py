@@ -10,6 +10,7 @@ row       one latent record, a flat array
 u         the same record with its dependence on theta taken out
 """
 
+from privurn._kernels.arrays import update_filled
 from privurn._kernels.dispatch import generic, implement
 
 
@@ -71,7 +72,8 @@ def log_ancillary(model, theta, standard, n):
 @generic(on=1, default=True)
 def update_linearised(model, theta, standard, n, out, slopes):
     """As `update_total` without rounding, and slopes[j, k], its derivative along free coordinate k: as many as entries."""
-    slopes[:] = 0.0  # compiled for models without the move, which never get here
+    for j in range(len(slopes)):  # compiled for models without the move, which never get here
+        update_filled(slopes[j], 0.0)
 
 
 @generic(on=1)

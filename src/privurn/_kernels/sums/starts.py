@@ -3,6 +3,7 @@
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_filled
 from privurn._kernels.sums.protocol import log_noise, update_record, update_statistic
 
 
@@ -15,7 +16,7 @@ def update_fits(model, noise, thetas, n, most, rng, fits):
     total, one, row = np.empty(len(noise.entries)), np.empty(len(noise.entries)), np.empty(len(model.columns))
     simulated = min(n, most)
     for i in range(thetas.shape[0]):
-        total[:] = 0.0
+        update_filled(total, 0.0)
         for _ in range(simulated):
             update_record(model, thetas[i], rng, row)
             update_statistic(model, row, one)

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
+from privurn._kernels.arrays import update_copied, update_filled
 from privurn._kernels.sums.noise import accepted, log_size
 from privurn._kernels.sums.protocol import (
     log_ancillary,
@@ -38,7 +39,7 @@ def grown(records, needed):
 def update_sum(model, records, n, total):
     """The sum afresh: differences added up over a sweep must not drift."""
     one = np.empty(len(total))
-    total[:] = 0.0
+    update_filled(total, 0.0)
     for i in range(n):
         update_statistic(model, records[i], one)
         for j in range(len(total)):
@@ -106,7 +107,7 @@ def jumped(model, noise, size, theta, records, n, total, block, rng):
                 candidate[j] -= one[j]
     log_ratio += log_noise(noise, candidate) - log_noise(noise, total)
     if accepted(rng, log_ratio):
-        total[:] = candidate
+        update_copied(total, candidate)
         return records, other
     return records, n
 
@@ -170,9 +171,10 @@ def wandered(model, noise, size, theta, records, n, total, factor, scale, tuning
             moved += 1
             level = proposed
             n = other
-            theta[:] = new_theta
-            total[:] = new_total
-            free[:size_free] = new_free[:size_free]
+            update_copied(theta, new_theta)
+            update_copied(total, new_total)
+            for j in range(size_free):
+                free[j] = new_free[j]
     if moved > 0:
         for i in range(n):
             update_restored(model, theta, standard[i], records[i])

@@ -6,6 +6,15 @@ from numba.extending import register_jitable
 
 
 @register_jitable
+def length(v):
+    """Euclidean length."""
+    total = 0.0
+    for each in v:
+        total += each * each
+    return math.sqrt(total)
+
+
+@register_jitable
 def update_cholesky(m, size):
     """Lower triangular factor in place; False where the matrix is not positive definite."""
     for i in range(size):

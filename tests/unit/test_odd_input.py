@@ -1,4 +1,4 @@
-"""What reviews of the second half found, each with the input that showed it."""
+"""Unusual but legitimate input to privatising, statistics and inference: nothing leaks, nothing is counted twice."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Defects that reviews found: each must stay fixed."""
+"""Files, certificates, ledgers and requests that are made to mislead are refused, or do no harm."""
 
 import gzip
 import json
