@@ -28,6 +28,7 @@ ORDER = [
     "releases",
     "audits",
     "reports",
+    "simulated",
     "cli",
 ]
 FILES = sorted(SOURCE.rglob("*.py"))

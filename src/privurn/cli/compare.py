@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
 from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
 from privurn.errors import FormatError
@@ -155,7 +155,7 @@ def _report(found: "Comparison") -> None:
     rows.append(_row(found.plain, name=f"{found.plain.name}\n(not private)"))
     print_table(title, ("mechanism", "releases", *(metric.title for metric in found.metrics)), rows)
     for sentence in found.words:
-        print_text(sentence)
+        print_words(sentence)
 
 
 def _row(result: "Result", *, name: str | None = None) -> tuple[str, ...]:
