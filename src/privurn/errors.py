@@ -12,6 +12,7 @@
       ModelError(ValueError)           impossible parameters (strength, discount, alpha, counts)
       SamplingError(RuntimeError)      a sampler that could not finish
       FormatError(ValueError)          files and arguments that cannot be understood
+      MissingExtra(ImportError)        packages that a core installation leaves out
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -88,6 +89,10 @@ class ModelError(PrivurnError, ValueError):
 
 class FormatError(PrivurnError, ValueError):
     """Files and arguments that cannot be understood."""
+
+
+class MissingExtra(PrivurnError, ImportError):
+    """Packages that a core installation leaves out, and that were needed."""
 
 
 class SamplingError(PrivurnError, RuntimeError):

@@ -26,8 +26,8 @@ from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
-2 input that cannot be used; 3 a guarantee that cannot be had (with what can); 4 the ledger refuses or cannot be read; 130
-interrupted."""
+2 input that cannot be used, or packages that are not installed; 3 a guarantee that cannot be had (with what can); 4 the ledger
+refuses or cannot be read; 130 interrupted."""
 
 INTERRUPTED = 130
 

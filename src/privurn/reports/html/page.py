@@ -5,6 +5,7 @@ from typing import Any
 
 from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError, NoRelease
+from privurn.extras import need
 from privurn.mechanisms.registry import rebuild
 from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import Certificate
@@ -38,12 +39,15 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         A new file. Left out: `report.html` in the folder, or `CONFIDENTIAL-report.html` beside the folder. A confidential
         page must be named so and is refused inside the folder, which is made to be handed over.
     """
+    need("plots", what="reports")
     home = Path(folder)
     confidential = data is not None
     target = _default(home, confidential=confidential) if output is None else Path(output)
     certificate = _checked(home)
     _check_target(target, home, confidential=confidential)
     promise = _promise(certificate)
+    if certificate["synthetic"] is not None:
+        need("inference", what="reports on measurements")
     released = read_release(home, certificate)
     own = None if data is None else compared_columns(released, read_data(data, certificate), certificate)
     page = _document(
