@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser test-full lint bench experiments docs clean
+.PHONY: help demo test test-pythons browser test-full lint bench experiments docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -21,6 +21,15 @@ demo: $(READY)  ## make a table of incomes, release it, verify it, show before a
 
 test: $(READY)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long'
+
+PYTHONS := python3.11 python3.12 python3.13
+
+test-pythons:  ## make test with every Python from 3.11 to 3.13 that is installed, each in an environment of its own
+	@for python in $(PYTHONS); do \
+	  if command -v $$python >/dev/null; then \
+	    echo "$$python:"; $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$python || exit 1; \
+	  else echo "$$python is not installed here: not tried"; fi; \
+	done
 
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
@@ -67,4 +76,4 @@ docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PYTHONS:%=.venv-%) demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache

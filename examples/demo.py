@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
 FOLDER = Path("demo-output")
 GUARANTEE = "--epsilon 1 --delta 1e-6"
 GRID = "--grid 0:200000:1000"
@@ -36,7 +35,7 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     say("1. A table of incomes (simulated, always the same)")
-    subprocess.run([sys.executable, str(HERE / "incomes.py"), str(FOLDER / "incomes.csv")], check=True)
+    privurn("example incomes.csv")
     say("2. What can be released? (public quantities only)")
     privurn(f"plan --n 50000 {GRID} {GUARANTEE}")
     say("3. Set the budget once")

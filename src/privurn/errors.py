@@ -7,10 +7,12 @@
         NotCertifiable                 no guarantee can be stated for what was asked
         CalibrationError               the guarantee cannot be met; carries the nearest things that can
         CertificateError               a certificate that is malformed or does not check
+          NoRelease                    something else where a release was asked for
         LedgerError                    a ledger that cannot be read, created or written
       ModelError(ValueError)           impossible parameters (strength, discount, alpha, counts)
       SamplingError(RuntimeError)      a sampler that could not finish
       FormatError(ValueError)          files and arguments that cannot be understood
+      MissingExtra(ImportError)        packages that a core installation leaves out
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -89,6 +91,10 @@ class FormatError(PrivurnError, ValueError):
     """Files and arguments that cannot be understood."""
 
 
+class MissingExtra(PrivurnError, ImportError):
+    """Packages that a core installation leaves out, and that were needed."""
+
+
 class SamplingError(PrivurnError, RuntimeError):
     """A sampler that could not finish."""
 
@@ -117,6 +123,12 @@ class CertificateError(PrivacyError):
     """A certificate that is malformed or does not check."""
 
     exit_code = 1
+
+
+class NoRelease(CertificateError):
+    """Something else where a release was asked for: input that cannot be used."""
+
+    exit_code = 2
 
 
 class LedgerError(PrivacyError):

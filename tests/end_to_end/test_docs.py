@@ -51,8 +51,15 @@ WITH_EXAMPLES = [
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES)
 def test_examples_run(page, tmp_path):
-    """Commands and code of a page, in order, in an empty folder; the Python blocks share their names."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    """Commands and code of a page, in order, in an empty folder; the Python blocks share their names.
+
+    Only a page that names a file of the repository's finds that there.
+    """
+    here = tmp_path / "here"
+    here.mkdir()
+    for file in set(re.findall(r"python (examples/\w+\.py)", page.read_text())):
+        (here / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, here / file)
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool, words in {"python": "", "privurn": "-m privurn"}.items():
@@ -66,15 +73,22 @@ def test_examples_run(page, tmp_path):
             continue
         for line in text.splitlines():
             if line.startswith("$ "):
-                done = subprocess.run(line[2:], shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+                done = subprocess.run(line[2:], shell=True, cwd=here, env=env, capture_output=True, text=True, check=False)
                 announced = re.search(r"# exits with (\d+)", line)
                 expected = int(announced[1]) if announced else 0
                 assert done.returncode == expected, f"{line}\n{done.stdout}\n{done.stderr}"
     if python:
-        done = subprocess.run(
-            [sys.executable, "-c", python], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", python], cwd=here, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_needs_nothing_but_an_installation():
+    """All of its blocks are run by the test above, in an empty folder, but for the line that installs."""
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert {language for language, _ in blocks} == {"sh", "console", "python"}
+    assert all(line.startswith("pip install ") for language, block in blocks if language == "sh" for line in block.splitlines())
+    assert "examples/" not in text
 
 
 def test_the_demo_runs(tmp_path):
@@ -84,6 +98,29 @@ def test_the_demo_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "CONFIDENTIAL" in done.stdout
     assert "valid" in done.stdout
+
+
+def rows_of(page: Path, heading: str) -> set[str]:
+    """The first cells of the table that begins with a heading."""
+    table = re.search(rf"^\| {heading} \|.*\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE)
+    return {line.split("|")[1].strip() for line in table[1].splitlines()[1:]}
+
+
+def test_the_page_on_comparing_has_every_way_that_is_compared():
+    """In the list of all ways, and the example's among the figures: what can release it at its guarantee."""
+    from privurn.mechanisms.registry import mechanisms
+    from privurn.privacy.profile import Guarantee
+    from privurn.reports.comparison.candidates import candidates, ways
+
+    page = ROOT / "docs" / "how-to" / "compare.md"
+    listed = rows_of(page, "way \\| as a release")
+    assert set(ways()) <= listed
+    assert "..., 41 cells" in listed
+    shown = {row.removesuffix(", the default") for row in rows_of(page, "way \\| releases")}
+    able, refused = candidates(n=50_000, cells=201, guarantee=Guarantee(epsilon=1.0, delta=1e-6), coarser=(5, 41))
+    assert {each.name for each in able} == shown - {"plain sample, not private"}
+    assert {each.name for each in refused} == {"dirichlet-process", "pitman-yor"}
+    assert all(kind.coarser for name, kind in mechanisms().items() if f"{name}, 41 cells" in shown)
 
 
 def test_design_names_every_module():

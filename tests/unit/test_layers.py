@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "privurn"
 ORDER = [
     "lazy_names",
     "errors",
+    "extras",
     "output_files",
     "exact_numbers",
     "domain",
@@ -28,6 +29,7 @@ ORDER = [
     "releases",
     "audits",
     "reports",
+    "simulated",
     "cli",
 ]
 FILES = sorted(SOURCE.rglob("*.py"))

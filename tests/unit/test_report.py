@@ -361,3 +361,40 @@ def test_the_command(folder, tmp_path):
     assert "Report (confidential)" in run.stdout
     assert "Do not publish" in run.stderr
     assert (tmp_path / "CONFIDENTIAL-pay.html").exists()
+
+
+FEW = pd.DataFrame({"x": np.arange(300) % 6})
+SIX = privurn.Grid(0, 5, 1)
+KINDS = {
+    "urn": (privurn.Urn(), SIX, "flat prior"),
+    "records from noisy counts": (privurn.NoisyCounts(), SIX, "cut off at 0"),
+    "noisy counts": (privurn.NoisyCounts(publish="counts"), SIX, "standard deviation"),
+    "smoothed": (privurn.Smoothed(), SIX, "uniform"),
+    "posterior sample": (privurn.PosteriorDraws(), SIX, "flat prior"),
+    "exponential": (privurn.Exponential(records=20), SIX, "random choice of a histogram"),
+    "pseudo-posterior": (privurn.Pseudo(model=privurn.models.Bernoulli()), privurn.Grid(0, 1, 1), "model"),
+    "open urn": (privurn.OpenUrn(records=5), SIX, "flat base"),
+    "Pitman-Yor urn": (privurn.PitmanYorUrn(discount=0.5, records=5), SIX, "flat base"),
+    "labels": (privurn.Discover(), privurn.OpenLabels(), "at face value"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_release_says_what_face_value_gives_and_does_not(kind, tmp_path):
+    """What pulls it away from the data, that it does not show how far off it is, and what does or why nothing does."""
+    from privurn.mechanisms.registry import rebuild
+    from privurn.reports.html.conclusions import face_value
+
+    mechanism, domain, words = KINDS[kind]
+    made = privurn.release(FEW, mechanism, domain={"x": domain}, epsilon=4, delta=0.1).save(tmp_path / "out")
+    text = face_value(tmp_path / "out", made.certificate, rebuild(**made.certificate["mechanism"]))
+    shown = Outline(text).words
+    assert words.lower() in shown.lower()
+    assert "do not show how far off they are" in shown
+    inferred = "privurn infer out" in shown
+    assert inferred != ("there is no likelihood" in shown)
+    assert inferred == (kind not in ("exponential", "pseudo-posterior", "Pitman-Yor urn"))
+
+
+def test_the_public_page_says_what_face_value_gives(public_page):
+    assert "At face value" in Outline(public_page).words

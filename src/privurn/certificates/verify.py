@@ -7,7 +7,7 @@ were made another way. What is checked how, field by field: docs/reference/certi
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,16 @@ SEEDED = "the release was made with seeded randomness: not private"
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a release checks, and every reason why not."""
+    """Whether a release checks, and every reason why not; `hint` says what to do where that is known."""
 
     valid: bool
     reasons: tuple[str, ...]
+    hint: str | None = field(default=None, repr=False, compare=False)
 
 
 def verify(path: str | Path) -> Verification:
     """Verify a release folder, a certificate file next to its data, or a file of noisy statistics."""
-    path = Path(path)
+    path, hint = Path(path), None
     try:
         data = read_json(path)
         if is_statistics(data):
@@ -60,8 +61,8 @@ def verify(path: str | Path) -> Verification:
             reasons = _check_data(certificate, path if path.is_dir() else path.parent)
             reasons = [*check_certificate(certificate), *reasons]
     except CertificateError as error:
-        reasons = [error.message.removesuffix(".")]
-    return Verification(not reasons, tuple(reasons))
+        reasons, hint = [error.message.removesuffix(".")], error.hint
+    return Verification(not reasons, tuple(reasons), hint)
 
 
 def check_certificate(certificate: Certificate) -> list[str]:

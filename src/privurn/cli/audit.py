@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, sweeps_bar
+from privurn.cli.console import note, print_json, print_table, print_words, sweeps_bar
 from privurn.cli.parsing import check_release, whole_number
 from privurn.cli.release import Json
 from privurn.errors import CertificateError, FormatError
@@ -236,18 +236,18 @@ def _report(what: str, result: "AuditResult") -> None:
         rows,
     )
     for power in result.power:
-        print_text(f"Could have seen: {power.sentence()}")
+        print_words(f"Could have seen: {power.sentence()}")
     bound = f"epsilon >= {_number(result.epsilon_lower)} at delta = {result.delta:g}"
     sure = f"(failure probability {result.failure_probability:g})"
     if result.convicted:
         found = result.strongest
         proved = bound if found in result.main else f"delta >= {found.delta_lower:.3g} at epsilon = {found.claim.epsilon:.4g}"
         claim = f"epsilon = {found.claim.epsilon:.4g}, delta = {found.claim.delta:.3g}"
-        print_text(f"CONVICTED: {proved} {sure}, against a claim of {claim} for {found.claim.of}.")
+        print_words(f"CONVICTED: {proved} {sure}, against a claim of {claim} for {found.claim.of}.")
     elif result.epsilon is None or math.isinf(result.epsilon):
-        print_text(f"No finite epsilon was claimed. The audit proves {bound} {sure}.")
+        print_words(f"No finite epsilon was claimed. The audit proves {bound} {sure}.")
     else:
-        print_text(f"Not convicted of exceeding epsilon = {result.epsilon:.4g}: {bound} {sure}. That is no proof of privacy.")
+        print_words(f"Not convicted of exceeding epsilon = {result.epsilon:.4g}: {bound} {sure}. That is no proof of privacy.")
 
 
 def _number(epsilon: float) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
 from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
 from privurn.errors import FormatError
+from privurn.extras import need
 
 if TYPE_CHECKING:
     from privurn.reports.comparison.results import Comparison, Result
@@ -87,6 +88,8 @@ def compare(
         outside=outside,
         nulls=nulls,
     )
+    if plot is not None:
+        need("plots", what="pictures")
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
     given_model = None if model is None else Pseudo(model=parse_model(model))
@@ -155,7 +158,7 @@ def _report(found: "Comparison") -> None:
     rows.append(_row(found.plain, name=f"{found.plain.name}\n(not private)"))
     print_table(title, ("mechanism", "releases", *(metric.title for metric in found.metrics)), rows)
     for sentence in found.words:
-        print_text(sentence)
+        print_words(sentence)
 
 
 def _row(result: "Result", *, name: str | None = None) -> tuple[str, ...]:

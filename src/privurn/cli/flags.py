@@ -154,9 +154,14 @@ def _text(value: Any) -> str:
     if hasattr(value, "to_json"):  # a model, by its name where its defaults do
         usual = {each.name: each.default for each in fields(value)}
         own = {name: each for name, each in value.to_json().items() if getattr(value, name) != usual.get(name, MISSING)}
-        return shlex.quote(json.dumps({"kind": value.kind} | own)) if own.keys() - {"kind"} else str(value.kind)
+        return _quoted(json.dumps({"kind": value.kind} | own)) if own.keys() - {"kind"} else str(value.kind)
     if isinstance(value, tuple):
         return ":".join(map(_text, value))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(map(_text, value))
-    return shlex.quote(str(value))
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """One word for the shell, as a person would quote it."""
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)

@@ -28,6 +28,8 @@ privurn infer out --ask mean --ask q0.5 --ask "P(x>50000)" --naive
 
 privurn infer monday tuesday --ask "P(18<=age<65)" --sample --level 0.9 --plot intervals=mean.png -o draws.nc --json
 
+privurn infer out --ask "P(income='>50K')" --ask "P(town='Paris, Texas')"
+
 privurn infer out --prior mechanism --draws 1e5 --chains 1
 
 privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
@@ -73,7 +75,8 @@ def infer(
             metavar="F",
             help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), cells, log_odds_ratio, "
             "discovery; of sums a parameter, as beta[age]; of whole tables also mean(hours | sex=f), table(age, sex). "
-            "Repeatable.",
+            """Put all of it in double quotes for the shell, and text with signs or commas in single ones: """
+            """--ask "P(income='>50K')". Repeatable.""",
             show_default=False,
         ),
     ] = None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import note, print_text
+from privurn.cli.console import note, print_text, print_words
 from privurn.cli.parsing import whole_number
 from privurn.errors import FormatError
 
@@ -213,7 +213,7 @@ def print_length(found: "Posterior", accepted: str) -> None:
     stated = draws.attributes
     chosen = stated["length"] == "chosen"
     length = ("until they had mixed" if found.mixed else "the longest tried") if chosen else "as asked"
-    print_text(
+    print_words(
         f"{stated['sampler']}: {draws.n_chains} chains of {draws.n_draws:,} draws ({length}) after "
         f"{stated['warm_up'] + stated['forgotten'] * stated['thin']:,} sweeps" + (f"; accepted: {accepted}" if accepted else "")
     )
@@ -221,9 +221,7 @@ def print_length(found: "Posterior", accepted: str) -> None:
 
 def cells_of(each: "Summary") -> list[str]:
     """Name, mean, deviation and interval."""
-    from rich.markup import escape  # beta[age] is no style
-
-    return [escape(each.name), short(each.mean), short(each.deviation), interval(each)]
+    return [each.name, short(each.mean), short(each.deviation), interval(each)]
 
 
 def diagnostics_of(each: "Summary") -> list[str]:

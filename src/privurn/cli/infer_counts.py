@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.infer_answers import (
     MOST_ROWS,
     Asked,
@@ -121,4 +121,4 @@ def _print(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "M
     if found.draws.markov:
         print_length(found, "")
     if "prior_of_n" in stated:
-        print_text(f"n is secret, and {stated['prior_of_n']} a priori; with --prior-n you can say what you know.")
+        print_words(f"n is secret, and {stated['prior_of_n']} a priori; with --prior-n you can say what you know.")

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import print_json, print_table, print_text
+from privurn.cli.console import print_json, print_table, print_text, print_words
 from privurn.cli.infer_answers import (
     MOST_ROWS,
     Asked,
@@ -181,17 +181,17 @@ def _print(given: "Privatised", found: "MixturePosterior", asked: Asked, extra: 
     print_length(found, f"{float(draws.sample_stats['acceptance'].mean()):.0%}")
     if not found.model.kernel.categorical:
         lower, upper = bounds_of(found)
-        print_text(f"Within bounds: of the population between {short(lower)} and {short(upper)}, whose share is scaled to 1.")
+        print_words(f"Within bounds: of the population between {short(lower)} and {short(upper)}, whose share is scaled to 1.")
     atoms, beyond = draws["weights"].shape[-1], stated["mass_not_kept"]
-    print_text(f"Mixing measures: up to {atoms:,} atoms a draw; at most {beyond:.1e} of the mass was not drawn atom by atom.")
+    print_words(f"Mixing measures: up to {atoms:,} atoms a draw; at most {beyond:.1e} of the mass was not drawn atom by atom.")
     learned = extra["learned"]
-    print_text(f"Against the prior: Hellinger distance {learned.distance:.2f}; drawn densities {learned.spread:.0%} as wide.")
+    print_words(f"Against the prior: Hellinger distance {learned.distance:.2f}; drawn densities {learned.spread:.0%} as wide.")
     if extra["clusters"] is not None:
         import numpy as np
 
         clusters = extra["clusters"]
         sizes = ", ".join(f"{size:,}" for size in sorted(np.bincount(clusters.labels).tolist(), reverse=True))
         words = f"{clusters.n_clusters} cluster{'s' if clusters.n_clusters > 1 else ''}"
-        print_text(f"Point clustering (variation of information): {words} of {sizes} records")
+        print_words(f"Point clustering (variation of information): {words} of {sizes} records")
     if extra["deconvolution"] is not None:
         print_text(f"Deconvolution estimate: bandwidth {extra['deconvolution'].bandwidth:.4g} (--plot, --json)")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, rounded_up, stages
+from privurn.cli.console import note, print_json, print_table, print_text, print_words, rounded_up, stages
 from privurn.cli.parsing import check_release, parse_neighbouring
 from privurn.cli.release import Json, NeighbouringOption
 
@@ -101,7 +101,7 @@ def show(path: PathArgument, json: Json = False) -> None:
         print_text(f"{key}: {remaining[key]:g} of {value:g} left")
     if spent.tight_epsilon is not None:
         enforced = "" if "rho" in remaining else " (what is enforced)"
-        print_text(
+        print_words(
             f"Spent so far, added up{enforced}: epsilon = {rounded_up(spent.epsilon)}, "
             f"delta = {rounded_up(spent.delta)}. "
             f"Had all of it been planned beforehand: epsilon = {rounded_up(spent.tight_epsilon)} at that delta."
@@ -117,8 +117,8 @@ def _print_state(book: "Book") -> None:
     if book.subject is not None:
         files = f" in {', '.join(book.subject.files)}" if book.subject.files else ""
         size = "" if book.subject.n is None else f"{book.subject.n:,} records of "
-        print_text(f"Stands for: {size}{', '.join(book.subject.columns)}{files}")
-    print_text(f"Head: {book.head}   (noted elsewhere, it tells this ledger from an old copy)")
+        print_words(f"Stands for: {size}{', '.join(book.subject.columns)}{files}")
+    print_words(f"Head: {book.head}   (noted elsewhere, it tells this ledger from an old copy)")
 
 
 @app.command("check", epilog=EXAMPLES)

@@ -11,6 +11,7 @@ from privurn.cli import (
     account,
     audit,
     compare,
+    example,
     infer,
     ledger,
     plan,
@@ -25,20 +26,31 @@ from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
-2 input that cannot be used; 3 a guarantee that cannot be had (with what can); 4 the ledger refuses or cannot be read; 130
-interrupted."""
+2 input that cannot be used, or packages that are not installed; 3 a guarantee that cannot be had (with what can); 4 the ledger
+refuses or cannot be read; 130 interrupted."""
 
 INTERRUPTED = 130
+
+FIRST = """Differentially private releases with a certificate, and valid conclusions from them. To try it, type
+
+  privurn example incomes.csv
+  privurn release incomes.csv --column income --grid 0:200000:1000 --epsilon 1 --delta 1e-6 -o release
+  privurn verify release
+  privurn infer release
+
+privurn --help lists all commands, privurn COMMAND --help their options."""
+"""What `privurn` alone says."""
 
 app = typer.Typer(
     name="privurn",
     help="Certified differentially private synthetic data from Bayesian nonparametric urns.",
     epilog=EXIT_CODES,
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("example", epilog=example.EXAMPLES)(example.example)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
@@ -63,9 +75,12 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version and stop."),
 ) -> None:
     """Certified differentially private synthetic data from Bayesian nonparametric urns."""
+    if context.invoked_subcommand is None:
+        typer.echo(FIRST)
 
 
 def spoken(error: PrivurnError) -> str:

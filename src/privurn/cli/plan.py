@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from privurn.cli.console import print_json, print_table, print_text
+from privurn.cli.console import print_json, print_table, print_text, print_words
 from privurn.cli.parsing import parse_domain, whole_number
 from privurn.cli.profile import Plot
 from privurn.cli.release import BinEdges, CategoryLists, Delta, DomainFile, Epsilon, Grids, Json, Nulls, OpenLabelsFlag, Outside
@@ -62,7 +62,8 @@ def plan(
             outside=outside,
             nulls=nulls,
         )
-        joint = JointDomain(declared) if isinstance(declared, dict) else declared
+        named = {"x": declared} if isinstance(declared, Domain) and not isinstance(declared, JointDomain) else declared
+        joint = JointDomain(named) if isinstance(named, dict) else named
         size = joint.size if isinstance(joint, Domain) else None
     if size is not None and size < 1:
         raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
@@ -70,7 +71,8 @@ def plan(
     n_records = whole_number(n)
     public = joint if isinstance(joint, JointDomain) else None
     found = options(n=n_records, cells=size, guarantee=guarantee, domain=public, strength=strength, discount=discount)
-    remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
+    urn = size is not None and found[0].alpha is not None  # the remarks are about its prior
+    remarks = explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee) if urn and size else ()
     if plot is not None:
         from privurn.drawing import save
         from privurn.releases.pictures import plan_picture
@@ -107,6 +109,6 @@ def plan(
     title = f"n = {n_records:,}, {domain_text}, epsilon = {epsilon:g}, delta = {delta:g}"
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
     for remark in remarks:
-        print_text(remark)
+        print_words(remark)
     if plot is not None:
         print_text(f"Picture: {plot}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
-from privurn.cli.console import note, print_json, print_table, print_text, rounded_up
+from privurn.cli.console import note, print_json, print_table, print_text, print_words, rounded_up
 from privurn.cli.release import Json
 
 if TYPE_CHECKING:
@@ -125,4 +125,4 @@ def _print(answer: dict[str, Any]) -> None:
     points = answer["profile"]
     rows3 = [(f"{each['epsilon']:g}", rounded_up(each["delta"]), f"{each['power_at_5_percent']:.2%}") for each in points]
     print_table(title, ("epsilon", "delta", "power at 5% by this pair"), rows3)
-    print_text(f"By the whole profile, no test at level 5% has more power than {answer['power_at_5_percent']:.2%}.")
+    print_words(f"By the whole profile, no test at level 5% has more power than {answer['power_at_5_percent']:.2%}.")

@@ -51,5 +51,7 @@ def verify(
         print_text("NOT valid:")
         for reason in result.reasons:
             print_text(f"  - {reason}")
+        if result.hint is not None:
+            print_text(result.hint)
     if not result.valid:
         raise typer.Exit(1)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.drawing.palette import STYLES, colour
+from privurn.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +35,7 @@ def blank(
     same_y: bool = False,
 ) -> tuple["Figure", Any]:
     """A figure with a title, and its axes: one, or an array of them side by side or above each other."""
+    need("plots", what="pictures")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

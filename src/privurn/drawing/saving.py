@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privurn.errors import FormatError
+from privurn.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,8 @@ def save(figure: "Figure", path: str | Path) -> Path:
 
 
 def check_suffix(path: str | Path) -> str:
-    """The format that a picture's name asks for."""
+    """The format that a picture's name asks for; checked, like what it takes to draw one, before any work is done."""
+    need("plots", what="pictures")
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
         raise FormatError(f"the kind of picture {str(path)!r} is not known.", hint="Names must end in .png, .svg or .pdf")

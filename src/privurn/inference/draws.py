@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import FormatError, ModelError
+from privurn.extras import need
 from privurn.output_files import check_file, write_file
 
 LARGEST_R_HAT = 1.05
@@ -216,6 +217,7 @@ class Draws:
 
     def to_datatree(self) -> Any:
         """The draws as an xarray.DataTree with groups posterior and sample_stats, as ArviZ makes them."""
+        need("inference", what="ArviZ objects and netCDF files")
         from arviz_base import from_dict
 
         groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": dict(self.variables)}
@@ -306,6 +308,7 @@ def effective_draws(values: NDArray[np.float64], *, of: Literal["bulk", "tail", 
 
     Of the bulk, rank-normalised; of the 5% tails; or of the mean, which goes by the numbers themselves.
     """
+    need("inference", what="effective sample sizes")
     from arviz_stats.base import array_stats
 
     if np.ptp(values) == 0.0:
@@ -318,6 +321,7 @@ def effective_draws(values: NDArray[np.float64], *, of: Literal["bulk", "tail", 
 
 def potential_scale_reduction(values: NDArray[np.float64]) -> float:
     """Split R-hat of a (chain, draw) array, rank-normalised; 1 for a constant."""
+    need("inference", what="diagnostics of chains")
     from arviz_stats.base import array_stats
 
     if np.ptp(values) == 0.0:

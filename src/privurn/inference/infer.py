@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privurn.errors import FormatError, ModelError
+from privurn.extras import need
 from privurn.inference.counts.model import CountModel
 from privurn.inference.counts.posterior import count_posterior
 from privurn.inference.counts.released import Observed, check_same_data
@@ -95,6 +96,7 @@ def infer(
     >>> found.names, 34_000 < found.summary()[0].mean < 38_000
     (('mean', 'P(x>50000)'), True)
     """
+    need("inference", what="conclusions")
     check_level(level, of="an interval")
     if run is not None and not isinstance(run, Run):
         raise ModelError("how to run is said by a Run.", hint="run=Run(draws=1000, seed=1)")

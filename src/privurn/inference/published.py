@@ -1,5 +1,6 @@
 """What was published, whoever published it: read, verified, and sorted by what can be inferred from it."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -67,7 +68,7 @@ def _read(source: Any) -> Published:
         return Published(numbers=source)
     if isinstance(source, NoisyStatistics):
         return Published(numbers=_sums(source))
-    if isinstance(source, (str, Path)) and Path(source).suffix == ".json" and Path(source).is_file():
+    if isinstance(source, (str, Path)) and Path(source).suffix == ".json" and os.path.isfile(source):
         source = read_statistics(Path(source)) if is_statistics(read_json(Path(source))) else source
     if isinstance(source, ReleasedStatistics):
         return _certified(_sums(source.statistics), source.certificate)

@@ -1,5 +1,6 @@
 """A release that was checked before anything is concluded from it: its certificate, its mechanism, its data."""
 
+import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from privurn.certificates.release import Release
 from privurn.certificates.verify import SEEDED, check_certificate, verify
-from privurn.errors import CertificateError, FormatError
+from privurn.errors import CertificateError, FormatError, NoRelease
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
@@ -53,12 +54,10 @@ def verified(source: Any) -> Verified:
 
 def _located(path: Path) -> tuple[Path, Certificate]:
     """Where the certificate is, and what it says; a data file must be the one that the certificate beside it names."""
-    if not path.exists():
-        raise FormatError(f"there is no {str(path)!r}.", hint="Give what privurn has released: a folder, or a file in it")
-    if path.is_dir() or path.suffix == ".json":
+    if not os.path.isfile(path) or path.suffix == ".json":
         return path, Certificate.read(path)
     if not (path.parent / "certificate.json").exists():
-        raise CertificateError(
+        raise NoRelease(
             f"there is no certificate beside {path.name!r}, so how it was made is not known.",
             hint="Give the folder of the release",
         )

@@ -268,9 +268,9 @@ class Urn(Recipe):
         n, guarantee = public.known_n, public.guarantee
         sizes: dict[str, Any] = {"n": n, "cells": public.known_cells, "guarantee": guarantee}
         default = plan_default(**sizes)
-        plans = {"default: n records" if default.records == n else "n records": plan_urn(**sizes, records=n)}
+        plans = {"n records, its default" if default.records == n else "n records": plan_urn(**sizes, records=n)}
         if default.records != n:
-            plans["default: most of the data"] = default
+            plans["what makes most of the data, its default"] = default
         if guarantee.delta > 0.0:
             plans["unlimited: the cell probabilities"] = plan_urn(**sizes, records=UNLIMITED)
         for remark, plan in plans.items():

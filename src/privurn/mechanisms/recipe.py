@@ -138,7 +138,8 @@ class Recipe(Asked, ABC):
         except PrivurnError:
             return
         if meets(made.profile, public.guarantee):
-            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words)
+            records = made.n if made.measures and made.n is not None else made.records
+            yield Option(mechanism=self.alias, records=records, remark=made.in_words)
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """Why the mechanism does not meet the guarantee."""

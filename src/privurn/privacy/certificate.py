@@ -17,12 +17,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from privurn.errors import CertificateError
+from privurn.errors import CertificateError, NoRelease
 from privurn.privacy.profile import PrivacyProfile
 
 SCHEMA = "privurn-certificate/2"
 STATISTICS_SCHEMA = "privurn-statistics/2"
 
+NAME = "certificate.json"
 LARGEST_FILE = 2**28
 """Bytes of a certificate or of a statistics file: the longest lists of labels and cells fit."""
 
@@ -101,16 +102,35 @@ def _no_constant(text: str) -> float:
 def read_json(path: str | Path) -> Any:
     """The content of a certificate, of the folder that holds one, or of a statistics file."""
     path = Path(path)
-    file = path / "certificate.json" if path.is_dir() else path
+    file = path / NAME if os.path.isdir(path) else path
     try:
         with open_plain(file) as handle:
             raw = handle.read(LARGEST_FILE + 1)
         if len(raw) > LARGEST_FILE:
             raise CertificateError(f"{str(file)!r} is too long for a certificate.")
-        text = raw.decode("utf-8")
+        data = parsed(raw.decode("utf-8"))
     except (OSError, ValueError):
-        raise CertificateError(f"there is no readable certificate at {str(file)!r}.", hint="Name the release folder") from None
-    return parsed(text)
+        raise no_release(path) from None
+    except CertificateError:
+        if file.name == NAME:
+            raise
+        raise no_release(path) from None
+    if file.name != NAME and not (isinstance(data, dict) and str(data.get("schema")).startswith("privurn-")):
+        raise no_release(path)
+    return data
+
+
+def no_release(path: Path) -> NoRelease:
+    """Says that something is no release, and what to name in its place."""
+    if os.path.isdir(path):
+        message = f"{str(path)!r} is no release: there is no readable {NAME} in it."
+    elif os.path.exists(path):
+        message = f"{str(path)!r} is no release, and no certificate of one."
+    else:
+        message = f"there is no file or folder {str(path)!r}, so no release."
+    beside = path.parent if os.path.isfile(path) and path.name != NAME and os.path.isfile(path.parent / NAME) else None
+    named = "Name the folder that privurn release or privatise has made, or the file that privurn statistics has"
+    return NoRelease(message, hint=named if beside is None else f"The folder of a release, not a file in it: {str(beside)!r}")
 
 
 def open_plain(file: Path, *, follow: bool = True) -> BufferedReader:

@@ -1,7 +1,7 @@
 """What can be released for a guarantee, from public quantities alone: n, the size of the domain, epsilon and delta."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from privurn.domain import JointDomain
@@ -20,6 +20,7 @@ def options(
 ) -> list[Option]:
     """Every way to release n records under the guarantee, the usual one first; `cells` is None for open labels.
 
+    What is usual is known of a domain, and of a number of cells alone it is not.
     `given` are fields of recipes, such as `strength` and `discount`: each recipe takes those that it has.
     """
     if n == 1:
@@ -32,4 +33,5 @@ def options(
             continue
         own = {each.name for each in fields(kind)}
         found += kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own}).planned(public)
-    return found
+    usual_one = found and found[0].mechanism == first.alias and (cells is None or domain is not None)
+    return [replace(found[0], remark=f"the default: {found[0].remark}"), *found[1:]] if usual_one else found

@@ -25,6 +25,7 @@ from privurn.errors import FormatError, ModelError
 Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery", "log_odds_ratio"]
 
 EXAMPLES = "mean, variance, sd, median, q0.9, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age)"
+QUOTING = """Text with signs or commas in it is quoted: ask="P(income='>50K')"; for example """
 
 _WORD = r"""'[^']*'|"[^"]*"|[^'",()<>=!]+"""
 _SIMPLE = re.compile(rf"^\s*(mean|variance|sd|median|q(?P<level>[0-9.eE+-]+))\s*(?:\(\s*(?P<column>{_WORD})\s*\))?\s*$")
@@ -211,4 +212,5 @@ def _number(word: str, text: str) -> float:
 
 
 def _unknown(text: str) -> FormatError:
-    return FormatError(f"the functional {text!r} is not understood.", hint=f"For example {EXAMPLES}")
+    example = QUOTING if _EVENT.match(text) else "For example "
+    return FormatError(f"the functional {text!r} is not understood.", hint=f"{example}{EXAMPLES}")

@@ -1,11 +1,16 @@
 """What may be concluded from published measurements: the posterior's figures, and its band beside the records."""
 
+import shlex
 from pathlib import Path
 
+from privurn.errors import ModelError
+from privurn.inference.counts.released import observe
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
+from privurn.inference.verified import Verified
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.privacy.certificate import Certificate
-from privurn.reports.html.markup import Markup, joined, number, section, table, tag
+from privurn.reports.html.markup import Markup, bullets, joined, number, section, table, tag
 from privurn.reports.html.pictures import plot
 
 DRAWS = 500
@@ -21,6 +26,33 @@ COPIES = (
     "their mean, with variance U + (1 + 1/M) B for the population and (1 + 1/M) B for the confidential table, where U is the "
     "mean of the u and B the variance between the q (privurn.combine does so)."
 )
+
+
+def face_value(folder: Path, certificate: Certificate, mechanism: Mechanism) -> Markup:
+    """What published rows are good for as they are, and what not; where there are measurements, the conclusions say it."""
+    if certificate["synthetic"] is not None:
+        return Markup("")
+    sources = mechanism.error_sources
+    given = Verified(certificate=certificate, mechanism=mechanism, data=folder / certificate["output"]["file"])
+    try:
+        observe(given).term  # noqa: B018  # refuses where nobody has written the likelihood down
+        then = tag(
+            "p", "Intervals that know how they were made: ", tag("code", f"privurn infer {shlex.quote(folder.resolve().name)}")
+        )
+    except ModelError as refusal:
+        then = tag("p", f"Nor does privurn infer know how far off they are: {refusal.message}")
+    return section(
+        "At face value",
+        tag("p", f"Taken for the data, the {mechanism.rows_are} show about what the confidential table holds. They are off"),
+        bullets([f"in every release alike, by {sources.shrinkage};", f"by chance, by {sources.noise}."]),
+        tag(
+            "p",
+            "They do not show how far off they are. An interval computed from them as if they were the data is too short, and "
+            "may lie beside the truth, however many rows there are.",
+        ),
+        then,
+        name="face-value",
+    )
 
 
 def conclusions(folder: Path, certificate: Certificate) -> Markup:

@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from privurn.certificates.verify import verify
-from privurn.errors import CertificateError, FormatError
+from privurn.errors import CertificateError, FormatError, NoRelease
+from privurn.extras import need
 from privurn.mechanisms.registry import rebuild
 from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.profile import Guarantee
 from privurn.reports.html import guarantee as public
 from privurn.reports.html.columns import compared_columns, released_columns
-from privurn.reports.html.conclusions import conclusions
+from privurn.reports.html.conclusions import conclusions, face_value
 from privurn.reports.html.markup import Markup, joined, tag, void
 from privurn.reports.html.released import read_data, read_release
 from privurn.reports.html.style import STYLE
@@ -38,12 +39,15 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         A new file. Left out: `report.html` in the folder, or `CONFIDENTIAL-report.html` beside the folder. A confidential
         page must be named so and is refused inside the folder, which is made to be handed over.
     """
+    need("plots", what="reports")
     home = Path(folder)
     confidential = data is not None
     target = _default(home, confidential=confidential) if output is None else Path(output)
     certificate = _checked(home)
     _check_target(target, home, confidential=confidential)
     promise = _promise(certificate)
+    if certificate["synthetic"] is not None:
+        need("inference", what="reports on measurements")
     released = read_release(home, certificate)
     own = None if data is None else compared_columns(released, read_data(data, certificate), certificate)
     page = _document(
@@ -54,6 +58,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
             public.what_is_promised(promise),
             public.pictures(promise),
             released_columns(released, certificate) if own is None else own,
+            face_value(home, certificate, promise.mechanism),
             conclusions(home, certificate),
             public.parameters(promise),
             public.payment(promise),
@@ -72,7 +77,7 @@ def _checked(folder: Path) -> Certificate:
             "a report is about synthetic data, and this file holds noisy statistics.", hint=f"privurn profile {folder}"
         )
     if not folder.is_dir():
-        raise CertificateError(f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made")
+        raise NoRelease(f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made")
     certificate = Certificate.read(folder)
     reasons = [each for each in verify(folder).reasons if certificate["private"] is True or "seeded" not in each]
     if reasons:
