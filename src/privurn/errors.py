@@ -13,6 +13,7 @@
       SamplingError(RuntimeError)      a sampler that could not finish
       FormatError(ValueError)          files and arguments that cannot be understood
       MissingExtra(ImportError)        packages that a core installation leaves out
+    ConfidentialWarning(UserWarning)   what the custodian alone is told of the data
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -23,6 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_OFFERED = 3
+
+
+class ConfidentialWarning(UserWarning):
+    """Something about the confidential data that is for the custodian alone; it never stands in a release."""
 
 
 class Placeholder(str):

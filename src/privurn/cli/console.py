@@ -105,6 +105,22 @@ def _longest(texts: Sequence[str]) -> int:
 
 
 @contextmanager
+def custodian_notes() -> Iterator[None]:
+    """What the custodian alone is told of the data, as notes on standard error."""
+    import warnings
+
+    from privurn.errors import ConfidentialWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConfidentialWarning)
+        try:
+            yield
+        finally:
+            for each in caught:
+                note(f"warning: {each.message}")
+
+
+@contextmanager
 def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
     """A spinner that names the stage of the work; silent for machines."""
     from rich.console import Console

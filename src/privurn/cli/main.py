@@ -10,6 +10,7 @@ import typer
 from privurn.cli import (
     account,
     audit,
+    check,
     compare,
     example,
     infer,
@@ -52,6 +53,7 @@ app = typer.Typer(
 )
 app.command("example", epilog=example.EXAMPLES)(example.example)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
+app.command("check", epilog=check.EXAMPLES)(check.check)
 app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)
