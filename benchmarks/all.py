@@ -6,6 +6,7 @@ from benchmarks import (
     distances,
     face_value,
     histogram_posterior,
+    noisy_tree,
     posterior,
     regression,
     release,
@@ -24,6 +25,7 @@ def main() -> None:
         posterior,
         histogram_posterior,
         face_value,
+        noisy_tree,
         count_tables,
         regression,
     ):

@@ -1,33 +1,36 @@
 """How far from the data are records that are meant for use at face value, beside peers that publish noisy counts?
 
-W1 between cumulative shares, in cells. Ours: what the default release measures (its own layout, discrete Laplace noise), then
-records by balanced rounding of the Polya tree's posterior mean counts. Peers: flat noisy counts, and
-hierarchical noisy counts made consistent (HB: Hay et al. 2010, branching of Qardaji et al. 2013), both unclipped, with W1
-between signed cumulative shares, which favours them. Replace-one, public n, delta = 0; medians over paired runs.
+W1 between cumulative shares, in cells, after clamping to the grid; medians over paired runs. Ours: what the default release
+measures (its own layout), then as many records as there are confidential ones. Peers: flat noisy counts, hierarchical ones
+made consistent (HB), and at delta = 0 those on a partition learnt in private (DAWA); all unclipped, with W1 between signed
+cumulative shares, which favours them; DAWA may be clipped and scaled if that helps. A secret n is the guess for our layout.
 
-    python -m benchmarks.face_value [RUNS]
+    python -m benchmarks.face_value
+    python -m benchmarks.face_value --runs 3 --records 1000 10000 --epsilons 0.1 1 --neighbouring add-remove
+    python -m benchmarks.face_value --column cps.csv.gz e00200 0:500000:1000 --column adult.csv hours 1:99:1
 """
 
-import sys
+import argparse
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.histogram_peers import flat_counts, hierarchical_counts, partitioned_counts
 from privurn.counts import CountTable
-from privurn.inference.trees.approximation import approximate_posterior
-from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.additive_noise import simulated_noise
 from privurn.privacy.profile import Guarantee
+from privurn.releases.synthetic import face_value_counts
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 CELLS = 4096
 RUNS = 20
-SIZES, EPSILONS = (1_000, 10_000, 1_000_000), (0.1, 1.0, 4.0)
+SIZES, EPSILONS, DELTAS = (1_000, 10_000, 1_000_000), (0.1, 1.0, 4.0), (0.0, 1e-6)
 MODERATE = 1e4
 """n epsilon up to which at most 0.5 of HB's W1 is asked for, as a geometric mean; 0.65 beyond."""
 
@@ -49,96 +52,162 @@ def shapes(cells: int = CELLS) -> dict[str, Floats]:
     return {"sparse": sparse, "spikes": spikes, "smooth": smooth, "bimodal": bimodal / bimodal.sum(), "uniform": flat}
 
 
+@dataclass(frozen=True)
+class Case:
+    """Where counts of cells come from: all of a column's, or records drawn anew in every run."""
+
+    name: str
+    counts: Callable[[np.random.Generator], Whole]
+    n: int
+
+
+def drawn_cases(sizes: tuple[int, ...], laws: dict[str, Floats]) -> list[Case]:
+    """Records drawn from laws."""
+
+    def case(name: str, law: Floats, n: int) -> Case:
+        return Case(name, lambda rng: rng.multinomial(n, law), n)
+
+    return [case(name, law, n) for n in sizes for name, law in laws.items()]
+
+
+def demo_counts() -> Whole:
+    """Incomes of the demo, on the grid 0:200000:1000."""
+    from examples.incomes import incomes
+
+    return on_grid(incomes().astype(np.float64), "0:200000:1000")
+
+
+def column_counts(file: str, column: str, grid: str) -> Whole:
+    """Counts of a column of a CSV file on a grid; missing values are left out."""
+    import duckdb
+
+    found = duckdb.sql(f'SELECT "{column}" AS x FROM read_csv(\'{file}\') WHERE "{column}" IS NOT NULL').fetchnumpy()["x"]
+    return on_grid(np.asarray(found, np.float64), grid)
+
+
+def on_grid(values: Floats, grid: str) -> Whole:
+    """Counts of a grid's points, values clamped to its ends."""
+    low, high, step = (float(each) for each in grid.split(":"))
+    points = round((high - low) / step) + 1
+    cells = np.clip(np.rint((values - low) / step), 0, points - 1).astype(np.int64)
+    return np.bincount(cells, minlength=points)
+
+
 def distance(shares: Floats, counts: Whole) -> float:
     """W1 in cells, between signed cumulative shares."""
     return float(np.abs(np.cumsum(shares - counts / counts.sum())).sum())
 
 
-def measure(counts: Whole, epsilon: float, rng: np.random.Generator) -> TreeMeasurements:
+def measure(counts: Whole, guarantee: Guarantee, rng: np.random.Generator) -> TreeMeasurements:
     """What the default release measures at this guarantee, with simulated noise."""
-    mechanism = calibrate_noisy_tree(n=int(counts.sum()), shape=(len(counts),), guarantee=Guarantee(epsilon=epsilon, delta=0.0))
+    n = int(counts.sum())
+    mechanism = calibrate_noisy_tree(n=n, shape=(len(counts),), guarantee=guarantee, guess=n)
     return mechanism.measurements(mechanism.simulate(CountTable(np.flatnonzero(counts), counts[counts > 0]), rng=rng))
 
 
-def flat_counts(counts: Whole, epsilon: float, rng: np.random.Generator) -> Floats:
-    """Noise on every cell."""
-    noisy = counts + simulated_noise(counts.shape, noise="laplace", scale=2.0 / epsilon, rng=rng)
-    return np.asarray(noisy / counts.sum(), np.float64)
-
-
-def branching(cells: int) -> tuple[int, int]:
-    """Branching and height with the least mean variance of ranges (Qardaji, Yang and Li 2013, equation 3)."""
-    found = []
-    for b in range(2, cells + 1):
-        height = int(np.ceil(np.log(cells) / np.log(b) - 1e-9))
-        found.append(((b - 1) * height**3 - 2.0 * (b + 1) * height**2 / 3.0, b, height))
-        if height == 1:
-            break
-    return min(found)[1:]
-
-
-def hierarchical_counts(counts: Whole, epsilon: float, rng: np.random.Generator) -> Floats:
-    """HB: every level of a tree with equal shares, made consistent by least squares, n known."""
-    n, (b, height) = int(counts.sum()), branching(len(counts))
-    padded = np.zeros(b**height)
-    padded[: len(counts)] = counts
-    scale = 2.0 * height / epsilon
-    levels = [padded.reshape(b**level, -1).sum(axis=1) for level in range(1, height + 1)]
-    noisy = [each + simulated_noise(each.shape, noise="laplace", scale=scale, rng=rng) for each in levels]
-    own = 2.0 * scale**2
-    up, variance = [noisy[-1]], own
-    for each in reversed(noisy[:-1]):
-        below, spread = up[0].reshape(-1, b).sum(axis=1), b * variance
-        share = spread / (own + spread)
-        up.insert(0, share * each + (1.0 - share) * below)
-        variance = own * share
-    down = np.array([float(n)])
-    for each in up:
-        groups = each.reshape(-1, b)
-        down = (groups + (down - groups.sum(axis=1))[:, None] / b).ravel()
-    return np.asarray(down[: len(counts)] / n, np.float64)
-
-
-def published_records(counts: Whole, epsilon: float, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Shares of n published records, and the processor time that making them took."""
-    measured = measure(counts, epsilon, rng)
+def published_records(counts: Whole, guarantee: Guarantee, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Shares of as many published records, and the processor time that making them took."""
+    measured = measure(counts, guarantee, rng)
     begin = time.process_time()
-    found = approximate_posterior(measured)
-    records, _ = balanced_counts(measured.tree, found.counts, rng=rng)
+    records = face_value_counts(measured, records=int(counts.sum()), rng=rng)
     return np.asarray(records / counts.sum(), np.float64), time.process_time() - begin
 
 
-def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 and __name__ == "__main__" else RUNS
-    published_records(np.ones(CELLS, np.int64), 1.0, np.random.default_rng(0))  # compile
-    logs: dict[bool, list[float]] = {True: [], False: []}
+def scaled(noisy: Floats) -> Floats:
+    """Shares, negative numbers cut off."""
+    kept = np.maximum(noisy, 0.0)
+    return np.asarray(kept / max(kept.sum(), 1e-9), np.float64)
+
+
+@dataclass
+class Distances:
+    """W1 of every run, by who published."""
+
+    ours: list[float] = field(default_factory=list)
+    flat: list[float] = field(default_factory=list)
+    hb: list[float] = field(default_factory=list)
+    dawa: list[float] = field(default_factory=list)
+
+    def run(self, counts: Whole, guarantee: Guarantee, rng: np.random.Generator) -> float:
+        """One more of each; returns the processor time of ours."""
+        n, known = int(counts.sum()), guarantee.neighbouring == "replace-one"
+        shares, seconds = published_records(counts, guarantee, rng)
+        self.ours.append(distance(shares, counts))
+        self.flat.append(distance(flat_counts(counts, guarantee, rng) / n, counts))
+        self.hb.append(distance(hierarchical_counts(counts, guarantee, rng, total=n if known else None) / n, counts))
+        if guarantee.delta == 0.0:
+            made = partitioned_counts(counts, guarantee, rng, total=n if known else None)
+            self.dawa.append(min(distance(each, counts) for noisy in made for each in (noisy / n, scaled(noisy))))
+        return seconds
+
+    def ratio(self, peer: list[float]) -> float:
+        """Of the medians."""
+        return float(np.median(self.ours) / np.median(peer)) if peer else float("nan")
+
+    @property
+    def better(self) -> tuple[float, float]:
+        """Ratio to the better of flat and HB, and twice the standard error of the paired ratio."""
+        peer = self.hb if np.median(self.hb) <= np.median(self.flat) else self.flat
+        ratio = self.ratio(peer)
+        return ratio, 2.0 * ratio * float(np.std(np.log(np.array(self.ours) / np.array(peer)))) / np.sqrt(len(peer))
+
+
+def measure_all(cases: list[Case], guarantees: list[Guarantee], *, runs: int) -> None:
+    """Print a line for each case and guarantee, and geometric means at the end."""
+    logs: dict[str, list[float]] = {}
     worst, slowest = 0.0, 0.0
-    print("       n  epsilon  law       of HB   of the better   (twice its standard error)")
-    for n in SIZES:
-        for epsilon in EPSILONS:
-            for name, law in shapes().items():
-                ours, hb, flat = np.empty(runs), np.empty(runs), np.empty(runs)
-                for run in range(runs):
-                    rng = np.random.default_rng([run, n])
-                    counts = rng.multinomial(n, law)
-                    shares, seconds = published_records(counts, epsilon, rng)
-                    slowest = max(slowest, seconds)
-                    ours[run] = distance(shares, counts)
-                    hb[run] = distance(hierarchical_counts(counts, epsilon, rng), counts)
-                    flat[run] = distance(flat_counts(counts, epsilon, rng), counts)
-                ratio = float(np.median(ours) / np.median(hb))
-                better = hb if np.median(hb) <= np.median(flat) else flat
-                beside = float(np.median(ours) / np.median(better))
-                error = 2.0 * beside * float(np.std(np.log(ours / better))) / np.sqrt(runs)
-                logs[n * epsilon <= MODERATE].append(np.log(ratio))
-                worst = max(worst, beside - error)
-                print(f"{n:8,}  {epsilon:7g}  {name:8}  {ratio:5.2f}   {beside:13.2f}   ({error:.2f})", flush=True)
-    for moderate, target in ((True, 0.5), (False, 0.65)):
-        found = float(np.exp(np.mean(logs[moderate])))
-        print(
-            f"geometric mean of W1 against HB, n epsilon {'up to' if moderate else 'beyond'} 1e4: {found:.2f} (target {target})"
-        )
-    print(f"worst case against the better peer, less two standard errors: {worst:.2f} (target 1.1); slowest {slowest:.2f} s")
+    print("       n  epsilon    delta  column      W1   of HB   of DAWA   of the better of flat and HB (two standard errors)")
+    for case in cases:
+        for guarantee in guarantees:
+            found = Distances()
+            for run in range(runs):
+                rng = np.random.default_rng([run, case.n])
+                slowest = max(slowest, found.run(case.counts(rng), guarantee, rng))
+            to_better, error = found.better
+            worst = max(worst, to_better - error)
+            setting = f"{case.n:8,}  {guarantee.epsilon:7g}  {guarantee.delta:7g}"
+            parts = f"{np.median(found.ours):9.3g}  {found.ratio(found.hb):5.2f}   {found.ratio(found.dawa):7.2f}"
+            print(f"{setting}  {case.name:8} {parts}   {to_better:.2f} ({error:.2f})", flush=True)
+            size = "up to" if case.n * guarantee.epsilon <= MODERATE else "beyond"
+            logs.setdefault(f"HB, n epsilon {size} 1e4", []).append(np.log(found.ratio(found.hb)))
+            if found.dawa:
+                name = f"DAWA, n = {case.n:,}, epsilon = {guarantee.epsilon:g}"
+                logs.setdefault(name, []).append(np.log(found.ratio(found.dawa)))
+    for name, values in logs.items():
+        target = {"HB, n epsilon up to 1e4": " (target 0.5)", "HB, n epsilon beyond 1e4": " (target 0.65)"}.get(name, "")
+        print(f"geometric mean of W1 against {name}: {np.exp(np.mean(values)):.2f}{target}")
+    print(f"worst case against the better of flat and HB, less two standard errors: {worst:.2f} (target 1.1)")
+    print(f"slowest posterior and records: {slowest:.2f} s")
+
+
+def main() -> None:
+    counts = np.ones(CELLS, np.int64)
+    published_records(counts, Guarantee(epsilon=1.0, delta=0.0), np.random.default_rng(0))  # compile
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--records", type=int, nargs="+", default=SIZES, help="of drawn shapes")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--deltas", type=float, nargs="+", default=DELTAS)
+    parser.add_argument("--neighbouring", choices=("replace-one", "add-remove"), default="replace-one")
+    parser.add_argument("--column", nargs=3, action="append", default=[], metavar=("FILE", "COLUMN", "GRID"))
+    parser.add_argument("--resample", action="store_true", help="draw --records of each column instead of taking all")
+    parser.add_argument("--only-columns", action="store_true", help="leave the drawn shapes and the demo out")
+    asked = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
+    columns = {f"{name} {grid}": column_counts(file, name, grid) for file, name, grid in asked.column}
+    if not asked.only_columns:
+        columns["demo"] = demo_counts()
+    sizes = tuple(asked.records)
+    cases = [] if asked.only_columns else drawn_cases(sizes, shapes())
+    if asked.resample:
+        cases += drawn_cases(sizes, {name: each / each.sum() for name, each in columns.items()})
+    else:
+        cases += [Case(name, lambda _, each=each: each, int(each.sum())) for name, each in columns.items()]  # type: ignore[misc]
+    guarantees = [
+        Guarantee(epsilon=epsilon, delta=delta, neighbouring=asked.neighbouring)
+        for delta in asked.deltas
+        for epsilon in asked.epsilons
+    ]
+    measure_all(cases, guarantees, runs=asked.runs)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,16 @@ variation distance: geometric means over the shapes of the means over the repeti
 
 import argparse
 import math
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
+from privurn.inference.trees.approximation import approximate_posterior
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.tree_layout import TreeLayout, tree_layout
-from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
+from privurn.privacy.laws.noisy_tree import TreeNoise
 
 CELLS = 4096
 SETTINGS = ((1_000, 0.1), (1_000, 1.0), (10_000, 1.0), (10_000, 4.0), (1_000_000, 0.1), (1_000_000, 4.0))
@@ -61,13 +60,8 @@ def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float) -> Pert
 
 
 def posterior_mean(made: PerturbedTree, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    trees = "privurn.inference.trees"
-    measurements: Any = import_module(f"{trees}.measurements")
-    approximation: Any = import_module(f"{trees}.approximation")
     noisy = made.simulate(CountTable.from_cells(np.arange(CELLS), counts), rng=rng)
-    noise = tuple((KINDS[made.noise], scale) for scale in made.scales)
-    measured = measurements.TreeMeasurements(made.tree, made.depths, noisy.levels, noise)
-    found: Floats = approximation.approximate_posterior(measured).counts
+    found = approximate_posterior(made.measurements(noisy)).counts
     return np.asarray(found / found.sum())
 
 

@@ -15,6 +15,7 @@ from privurn.inference.counts.plans import reduce
 from privurn.inference.run import Schedule
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.chain import TreeCounts, draw_functionals, draw_tables
+from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
@@ -172,3 +173,47 @@ def test_the_truth_keeps_its_law_under_the_chain_in_many_runs(kind, public):
 
 def test_noise_that_is_off_by_one_is_caught():
     assert p_value(before_and_after(1_000, kind="laplace", public=False, off=1)) < 1e-9
+
+
+def ranks(runs, *, kind, public, claimed=1.0):
+    """Ranks, between 0 and 1, of truths from the prior among independent draws given noisy counts of them.
+
+    Of the first quarter's count, of the sum of all records' cells, and of one cell's count. `claimed`: what the draws take for
+    the noise's scale, over what it is.
+    """
+    rng = np.random.default_rng(21)
+    tree = CellTree((32,))
+    looked_at = np.stack([np.arange(32) < 8, np.arange(32), np.arange(32) == 20]).astype(float)
+    found = np.empty((runs, 3))
+    for run in range(runs):
+        n = 300 if public else int(rng.integers(100, 600))
+        truth = prior_draw(tree, n, rng)["counts"][-32:]
+        given = measured(truth, (1, 3, 5), 3.0, rng, kind=kind, public=public)
+        noise = tuple((name, claimed * scale) for name, scale in given.noise)
+        seen = TreeMeasurements(tree, given.depths, given.noisy, noise, total=given.total)
+        drawn = looked_at @ IndependentDraws(seen).draw(99, rng=rng).counts
+        wanted = (looked_at @ truth)[:, None]
+        below, same = (drawn < wanted - 1e-6).sum(axis=1), (np.abs(drawn - wanted) <= 1e-6).sum(axis=1)
+        found[run] = (below + rng.random(3) * (same + 1)) / 100.0
+    return found
+
+
+def rank_p_value(found):
+    """That all three ranks are uniform."""
+    return 3.0 * min(stats.kstest(each, "uniform").pvalue for each in found.T)
+
+
+@pytest.mark.parametrize(("kind", "public"), [("laplace", False), ("gaussian", True)])
+def test_truths_from_the_prior_rank_uniformly_among_independent_draws(kind, public):
+    assert rank_p_value(ranks(80, kind=kind, public=public)) > 1e-3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("public", [True, False])
+def test_truths_from_the_prior_rank_uniformly_among_independent_draws_in_many_runs(kind, public):
+    assert rank_p_value(ranks(500, kind=kind, public=public)) > 1e-3
+
+
+def test_a_wrong_scale_of_the_noise_shows_in_the_ranks():
+    assert rank_p_value(ranks(80, kind="laplace", public=True, claimed=0.25)) < 1e-9

@@ -41,3 +41,8 @@ def compiled(function: F) -> F:
         return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = previous
+
+
+def written_out(function: F) -> F:
+    """A part of a kernel that is written out where it is called: not compiled by itself as well, which takes a while."""
+    return numba.njit(inline="always", **OPTIONS)(function)  # type: ignore[no-any-return]

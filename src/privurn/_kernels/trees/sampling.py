@@ -13,12 +13,13 @@ import math
 
 import numpy as np
 
-from privurn._kernels._compile import compiled
+from privurn._kernels._compile import compiled, written_out
 from privurn._kernels.trees.components import BAND, component_at, update_band, update_inverse_whole, update_side
-from privurn._kernels.trees.lattice import update_with_band
+from privurn._kernels.trees.lattice import raised, update_posterior, update_sum
+from privurn._kernels.trees.split_laws import update_own_laws
 
 
-@compiled
+@written_out
 def between_lattices(x, spacing, masses, lo_below, spacing_below, uniform):
     """A point of the lattice below, given the step x of a lattice, by its masses there: how `update_up` reads a message."""
     size = masses.shape[0]
@@ -47,16 +48,7 @@ def between_lattices(x, spacing, masses, lo_below, spacing_below, uniform):
     return min(max(chosen, 0), size - 1)
 
 
-@compiled
-def raised(messages, level, u):
-    """The message of a node, without the logarithm."""
-    out = np.empty(level.width[u])
-    for x in range(level.width[u]):
-        out[x] = math.exp(messages[level.start[u] + x])
-    return out
-
-
-@compiled
+@written_out
 def first_above(cumulative, value):
     """The first place where a rising array is above a value; the last one where it never is."""
     low, high = 0, cumulative.shape[0] - 1
@@ -72,49 +64,17 @@ def first_above(cumulative, value):
 @compiled
 def update_root(drawn, level, messages, outside, rng):
     """Counts of the root."""
-    width = level.width[0]
-    law = np.empty(width)
-    top = -math.inf
-    for x in range(width):
-        law[x] = messages[x] + outside[x]
-        top = max(top, law[x])
-    total = 0.0
-    for x in range(width):
-        total += math.exp(law[x] - top)
-        law[x] = total
+    root = level.nodes[0]
+    law = np.empty(root.width)
+    update_posterior(law, root, messages, outside)
+    for x in range(1, root.width):
+        law[x] += law[x - 1]
     for d in range(drawn.shape[1]):
-        drawn[0, d] = level.lo[0] + first_above(law, rng.random() * total)
+        drawn[0, d] = root.lo + first_above(law, rng.random() * law[root.width - 1])
 
 
-@compiled
-def update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights):
-    """P(what was measured below | the sum of the children), up to a constant, on the lattice of their sum."""
-    for x in range(total.shape[0]):
-        total[x] = 0.0
-    side_u, side_v = np.empty(m_u.shape[0]), np.empty(m_v.shape[0])
-    middle = lo_u + lo_v + 0.5 * total.shape[0]
-    for c in range(concentrations.shape[0]):
-        if weights[c] == 0.0:
-            continue
-        component = component_at(concentrations[c], level.share[u], h, level.upper[u], middle)
-        if component.form == BAND:
-            update_with_band(total, weights[c], component, m_u, lo_u, m_v, lo_v)
-            continue
-        scale = update_side(side_u, lo_u, component, True) + update_side(side_v, lo_v, component, False)
-        scale = weights[c] * math.exp(scale - update_inverse_whole(inverse, lo_u + lo_v, component))
-        for x in range(conv.shape[0]):
-            conv[x] = 0.0
-        for i in range(m_u.shape[0]):
-            factor = side_u[i] * m_u[i]
-            if factor > 0.0:
-                for j in range(m_v.shape[0]):
-                    conv[i + j] += factor * side_v[j] * m_v[j]
-        for i in range(total.shape[0]):
-            total[i] += conv[i] * (scale * inverse[i])
-
-
-@compiled
-def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights):
+@written_out
+def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, node, h, concentrations, weights):
     """Cumulative law of (concentration, left child) given the sum y, flat; returns its total."""
     size_u, size_v = m_u.shape[0], m_v.shape[0]
     begin, end = max(0, y - size_v + 1), min(size_u, y + 1)
@@ -126,7 +86,7 @@ def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u
         for i in range(size_u):
             row[i] = 0.0
         if weights[c] > 0.0:
-            component = component_at(concentrations[c], level.share[u], h, level.upper[u], middle)
+            component = component_at(concentrations[c], node.share, h, node.upper, middle)
             if component.form == BAND:
                 first, last = update_band(band, lo_u + lo_v + y, lo_u + begin, lo_u + end, component)
                 for i in range(first, last):
@@ -141,21 +101,23 @@ def update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u
     return running
 
 
-@compiled
+@written_out
 def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u, concentrations, weights, rng):
     """Both children of one node, in all draws."""
-    left = level.child[u]
-    right, h, draws = left + 1, below.spacing, drawn.shape[1]
-    lo_u, lo_v, size_u, size_v = below.lo[left], below.lo[right], below.width[left], below.width[right]
-    m_u, m_v = raised(messages_below, below, left), raised(messages_below, below, right)
+    node = level.nodes[u]
+    left, right, h, draws = node.child, node.child + 1, below.spacing, drawn.shape[1]
+    one, other = below.nodes[left], below.nodes[right]
+    lo_u, lo_v, size_u, size_v = one.lo, other.lo, one.width, other.width
+    m_u, m_v = raised(messages_below, one.start, size_u), raised(messages_below, other.start, size_v)
     size, n_components = size_u + size_v - 1, concentrations.shape[0]
-    total, conv, inverse = np.empty(size), np.empty(size), np.empty(size)
-    update_total(total, conv, inverse, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
+    own, total = np.empty((2, size_u, size_v)), np.empty(size)
+    update_own_laws(own, lo_u, size_u, lo_v, size_v, node, h, concentrations, weights)
+    update_sum(total, m_u, m_v, own[0], 0, 0)
     sides_u, sides_v = np.empty((n_components, size_u)), np.empty((n_components, size_v))
     factors = np.empty((n_components, size))
     for c in range(n_components):
         if weights[c] > 0.0:
-            component = component_at(concentrations[c], level.share[u], h, level.upper[u], lo_u + lo_v + 0.5 * size)
+            component = component_at(concentrations[c], node.share, h, node.upper, lo_u + lo_v + 0.5 * size)
             if component.form != BAND:
                 scale = update_side(sides_u[c], lo_u, component, True) + update_side(sides_v[c], lo_v, component, False)
                 scale = weights[c] * math.exp(scale - update_inverse_whole(factors[c], lo_u + lo_v, component))
@@ -174,11 +136,11 @@ def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u
         order[place[chosen[d]]] = d
         place[chosen[d]] += 1
     law = np.empty(n_components * size_u)
-    r = level.share[u]
+    r = node.share
     for y in range(size):
         if number[y] == number[y + 1]:
             continue
-        whole = update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, level, u, h, concentrations, weights)
+        whole = update_law(law, y, sides_u, sides_v, factors, m_u, lo_u, m_v, lo_v, node, h, concentrations, weights)
         for k in range(number[y], number[y + 1]):
             d = order[k]
             at = first_above(law, rng.random() * whole)
@@ -194,12 +156,13 @@ def update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u
 @compiled
 def update_draws(drawn_below, p_below, drawn, p, level, below, messages_below, concentrations, weights, rng):
     """Counts and probabilities of all nodes below a depth, given those of its own."""
-    for u in range(level.lo.shape[0]):
-        if level.two[u]:
+    for u in range(level.nodes.shape[0]):
+        node = level.nodes[u]
+        if node.two:
             update_split(drawn_below, p_below, drawn, p, level, below, messages_below, u, concentrations, weights, rng)
             continue
-        child = level.child[u]
-        masses = raised(messages_below, below, child)
+        child = below.nodes[node.child]
+        masses = raised(messages_below, child.start, child.width)
         for d in range(drawn.shape[1]):
-            at = between_lattices(drawn[u, d], level.spacing, masses, below.lo[child], below.spacing, rng.random())
-            drawn_below[child, d], p_below[child, d] = below.lo[child] + at, p[u, d]
+            at = between_lattices(drawn[u, d], level.spacing, masses, child.lo, below.spacing, rng.random())
+            drawn_below[node.child, d], p_below[node.child, d] = child.lo + at, p[u, d]

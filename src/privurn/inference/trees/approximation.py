@@ -36,27 +36,31 @@ EM_STEPS = 50
 REACH = 40.0
 """Noise beyond so many scales does not happen."""
 
+FEW = 4
+"""Fewer splits with one share r of the base measure than this do not get a table of their own."""
+
+DEARER = 3.0
+"""Times that a point of a shared table costs what a point of a node's own does, about."""
+
 UNUSED = 0.3
 """Components that less than so many of a depth's nodes ask for, in all, are left out of the next round."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreePosterior:
-    """Posterior means by cell number: of the confidential `counts`, and of the population's probabilities `shares`.
+    """Posterior means of the confidential `counts` by cell number, and their `deviations`.
 
-    `shares` are of the whole population where nothing hangs beside the tree, else of the part inside it. `deviations` are those
-    of the counts. `special`: mean counts of the special cells. `weights`: those of the concentrations, depth by depth.
+    `special`: mean counts of the special cells. `weights`: those of the concentrations, depth by depth.
     """
 
     counts: Floats
     deviations: Floats
-    shares: Floats
     special: Floats
     weights: Floats
 
 
 def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = None) -> TreePosterior:
-    """Posterior means of counts and probabilities under a Polya tree, given noisy counts of its nodes.
+    """Posterior means of counts under a Polya tree, given noisy counts of its nodes.
 
     `base`: positive numbers, one for each cell by number, that splits are centred at; left out, the uniform.
 
@@ -68,7 +72,9 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
     (True, 45.0, True)
     """
     work = Propagation(measured, Splits(measured.tree, base))
-    return work.found(work.fitted())
+    weights = work.fitted()
+    work.go_down(weights)
+    return work.found(weights)
 
 
 class Propagation:
@@ -80,17 +86,18 @@ class Propagation:
         self.detail = 1.0 if measured.tree.cells <= LARGE else 0.625
         self.fit = gaussian_fit(measured, splits)
         self.levels = [self._level(depth, self._allowed(depth), COARSE * self.detail) for depth in range(self.last + 1)]
-        self.messages = [np.zeros(int(each.width.sum())) for each in self.levels]
+        self.messages = [np.empty(int(each.nodes["width"].sum())) for each in self.levels]
         self.concentrations = np.array(CONCENTRATIONS)
 
     def fitted(self) -> Floats:
-        """Both rounds: learn the weights of the concentrations, which are returned, then what they say."""
+        """Learn the weights of the concentrations, which are returned; then the messages of the second round."""
         weights = np.full((self.last, len(CONCENTRATIONS)), 1.0 / len(CONCENTRATIONS))
+        self.tables = [self._tables(depth, weights[depth], each=True) for depth in range(self.last)]
         self.go_up(weights)
-        weights = self.go_down(weights)
+        weights = self.go_down(weights, learn=True)
         self.narrow()
+        self.tables = [self._tables(depth, weights[depth]) for depth in range(self.last)]
         self.go_up(weights)
-        self.go_down(weights)
         return weights
 
     def _allowed(self, depth: int) -> Ends:
@@ -104,7 +111,7 @@ class Propagation:
 
     def _level(self, depth: int, ends: Ends, most: float) -> "Level":
         """Windows between the ends, on the finest lattice whose windows are not longer than `most` steps in quadratic mean."""
-        from privurn._kernels.trees.lattice import LAPLACE, NONE, NORMAL, Level
+        from privurn._kernels.trees.lattice import LAPLACE, NODE, NONE, NORMAL, Level
 
         low, high = ends
         spacing = 1
@@ -112,23 +119,47 @@ class Propagation:
             spacing *= 2
         lo = np.floor(low / spacing).astype(np.int64)
         hi = np.ceil(high / spacing).astype(np.int64)
+        nodes = np.zeros(len(lo), NODE)
+        nodes["lo"], nodes["width"], nodes["table"] = lo, hi - lo + 1, -1
+        nodes["start"][1:] = np.cumsum(nodes["width"])[:-1]
+        nodes["usual"] = 0.5 * (low + high)
+        nodes["upper"] = np.minimum(self.fit[depth].mean + 2.0 * np.sqrt(self.fit[depth].variance), high)
+        if depth < self.last:
+            nodes["child"], nodes["two"] = self.splits.children[depth], self.splits.two[depth]
+            nodes["share"] = self.splits.shares[depth]
         own = self.measured.own(depth)
-        bottom = depth == self.last
-        nothing = np.zeros(0, np.int64)
-        return Level(
-            spacing=spacing,
-            lo=lo,
-            width=hi - lo + 1,
-            start=np.concatenate([[0], np.cumsum(hi - lo + 1)[:-1]]),
-            usual=0.5 * (low + high),
-            upper=np.minimum(self.fit[depth].mean + 2.0 * np.sqrt(self.fit[depth].variance), high),
-            kind=NONE if own is None else LAPLACE if own[1][0] == "laplace" else NORMAL,
-            scale=1.0 if own is None else own[1][1],
-            noisy=nothing.astype(np.float64) if own is None else own[0].astype(np.float64),
-            child=nothing if bottom else self.splits.children[depth],
-            two=nothing.astype(np.bool_) if bottom else self.splits.two[depth],
-            share=nothing.astype(np.float64) if bottom else self.splits.shares[depth],
-        )
+        if own is None:
+            return Level(spacing, NONE, 1.0, nodes)
+        nodes["noisy"] = own[0]
+        return Level(spacing, LAPLACE if own[1][0] == "laplace" else NORMAL, own[1][1], nodes)
+
+    def _tables(self, depth: int, weights: Floats, *, each: bool = False) -> Floats:
+        """Laws of splits that nodes of a depth share, one table for each share r; of each component by itself if asked for.
+
+        A table is filled from zero on. It is as large as saves most: nodes that need a larger one get their own laws.
+        """
+        from privurn._kernels.trees.split_laws import update_tables
+
+        level, below = self.levels[depth], self.levels[depth + 1]
+        nodes, ends = level.nodes, below.nodes["lo"] + below.nodes["width"]
+        split = np.flatnonzero(nodes["two"])
+        first = nodes["child"][split]
+        needed = np.maximum(ends[first], ends[first + 1])
+        points = below.nodes["width"][first] * below.nodes["width"][first + 1]
+        shares, group = np.unique(np.round(nodes["share"][split], 12), return_inverse=True)
+        chosen, size = [], 1
+        for number in np.flatnonzero(np.bincount(group, minlength=len(shares)) >= FEW):
+            here = np.flatnonzero(group == number)
+            here = here[np.argsort(needed[here], kind="stable")]
+            saved = np.cumsum(points[here]) - DEARER * needed[here].astype(np.float64) ** 2
+            if saved.max() > 0.0:
+                largest = needed[here[np.argmax(saved)]]
+                nodes["table"][split[here[needed[here] <= largest]]] = len(chosen)
+                chosen.append(nodes["share"][split[here[0]]])
+                size = max(size, int(largest))
+        tables = np.empty((len(chosen), 1 + (len(CONCENTRATIONS) if each else 1), size, size))
+        update_tables(tables, np.array(chosen, np.float64), below.spacing, self.concentrations, weights)
+        return tables
 
     def go_up(self, weights: Floats) -> None:
         """Messages of all depths, from below."""
@@ -137,53 +168,50 @@ class Propagation:
         update_own(self.messages[-1], self.levels[-1])
         for depth in range(self.last - 1, -1, -1):
             level, below = self.levels[depth], self.levels[depth + 1]
-            update_messages(self.messages[depth], level, below, self.messages[depth + 1], self.concentrations, weights[depth])
+            given = self.messages[depth + 1], self.concentrations, weights[depth], self.tables[depth]
+            update_messages(self.messages[depth], level, below, *given)
 
-    def go_down(self, weights: Floats) -> Floats:
-        """Laws from outside of the deepest nodes; returns the weights that the posterior under these weights asks for."""
+    def go_down(self, weights: Floats, *, learn: bool = False) -> Floats:
+        """Laws from outside of all nodes, from the root down; returns the weights, or those that the posterior asks for."""
         from privurn._kernels.trees.lattice import update_outside
 
         found = weights.copy()
-        outside, inside = self._root()
-        self.q = [outside]
+        self.q = [self.root_law()]
         for depth in range(self.last):
-            level, below = self.levels[depth], self.levels[depth + 1]
-            q, s = np.zeros(len(self.messages[depth + 1])), np.zeros(len(self.messages[depth + 1]))
-            odds = np.zeros((len(level.lo), len(CONCENTRATIONS)))
-            update_outside(
-                q, s, odds, level, below, self.messages[depth + 1], self.q[-1], inside, self.concentrations, weights[depth]
-            )
+            level, below, messages = self.levels[depth], self.levels[depth + 1], self.messages[depth + 1]
+            q, odds = np.empty(len(messages)), np.empty((len(level.nodes) if learn else 0, len(CONCENTRATIONS)))
+            given = self.q[depth], self.concentrations, weights[depth], self.tables[depth]
+            update_outside(q, odds, level, below, messages, *given)
             self.q.append(q)
-            inside = s
-            found[depth] = learnt_weights(odds[level.two], weights[depth])
-        self.s = inside
+            if learn:
+                found[depth] = learnt_weights(odds[level.nodes["two"]], weights[depth])
         return found
 
     def narrow(self) -> None:
         """Windows of what the posterior leaves possible, on finer lattices, for the next round."""
-        from privurn._kernels.trees.lattice import update_ends
-
-        for depth, level in enumerate(self.levels):
-            low, high = np.empty(len(level.lo)), np.empty(len(level.lo))
-            update_ends(low, high, level, self.messages[depth], self.q[depth])
+        for depth in range(self.last + 1):
+            _, _, low, high = self._moments(depth)
             self.levels[depth] = self._level(depth, (low, high), FINE * self.detail)
-            self.messages[depth] = np.zeros(int(self.levels[depth].width.sum()))
+            self.messages[depth] = np.empty(int(self.levels[depth].nodes["width"].sum()))
 
-    def _root(self) -> tuple[Floats, Floats]:
+    def _moments(self, depth: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Posterior means and deviations of a depth's counts, and their first and last values."""
+        from privurn._kernels.trees.lattice import update_moments
+
+        out = np.empty((4, len(self.levels[depth].nodes)))
+        update_moments(out[0], out[1], out[2], out[3], self.levels[depth], self.messages[depth], self.q[depth])
+        return out[0], out[1], out[2], out[3]
+
+    def root_law(self) -> Floats:
         """What is known of the number of records in the tree from outside."""
         level, fit = self.levels[0], self.fit[0]
-        counts = (level.lo[0] + np.arange(level.width[0])) * float(level.spacing)
+        counts = (level.nodes["lo"][0] + np.arange(level.nodes["width"][0])) * float(level.spacing)
         known = float(fit.outside_variance[0])
-        law = -0.5 * (counts - fit.outside_mean[0]) ** 2 / known if 0.0 < known < np.inf else np.zeros(len(counts))
-        return law, np.ones(len(counts))
+        return -0.5 * (counts - fit.outside_mean[0]) ** 2 / known if 0.0 < known < np.inf else np.zeros(len(counts))
 
     def found(self, weights: Floats) -> TreePosterior:
         """Means of the deepest nodes, shared out to their cells by the base measure."""
-        from privurn._kernels.trees.lattice import update_moments
-
-        nodes = len(self.levels[-1].lo)
-        means, deviations, shares = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-        update_moments(means, deviations, shares, self.levels[-1], self.messages[-1], self.q[-1], self.s)
+        means, deviations, _, _ = self._moments(self.last)
         special, total = special_means(self.measured), self.measured.total
         if total is not None:
             if len(special):
@@ -193,7 +221,6 @@ class Propagation:
         return TreePosterior(
             counts=self.splits.spread(means, self.last),
             deviations=self.splits.spread(deviations, self.last),
-            shares=self.splits.spread(shares / shares.sum(), self.last),
             special=special,
             weights=weights,
         )

@@ -44,7 +44,8 @@ class IndependentDraws:
     @cached_property
     def _fitted(self) -> tuple[Propagation, Floats]:
         work = Propagation(self.measured, Splits(self.measured.tree, self.base))
-        return work, work.fitted()
+        weights = work.fitted()
+        return work, weights
 
     def batches(self, draws: int, *, rng: np.random.Generator) -> Iterator[TreeDraws]:
         """As many draws, in batches that fit into memory."""
@@ -59,11 +60,11 @@ class IndependentDraws:
 
         work, weights = self._fitted
         drawn, p = np.empty((1, draws), np.int64), np.ones((1, draws))
-        update_root(drawn, work.levels[0], work.messages[0], work.q[0], rng)
+        update_root(drawn, work.levels[0], work.messages[0], work.root_law(), rng)
         roots = drawn[0] * float(work.levels[0].spacing)
         for depth in range(work.last):
             level, below = work.levels[depth], work.levels[depth + 1]
-            drawn_below, p_below = np.empty((len(below.lo), draws), np.int64), np.empty((len(below.lo), draws))
+            drawn_below, p_below = np.empty((len(below.nodes), draws), np.int64), np.empty((len(below.nodes), draws))
             update_draws(
                 drawn_below, p_below, drawn, p, level, below, work.messages[depth + 1], work.concentrations, weights[depth], rng
             )
