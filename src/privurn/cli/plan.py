@@ -18,7 +18,9 @@ privurn plan --n 1e7 --cells 100 --epsilon 0.5 --delta 1e-8 --json
 
 privurn plan --n 50000 --cells 401 --epsilon 1 --delta 1e-6 --plot plan.png
 
-privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6"""
+privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6
+
+privurn plan --n 50000 --domain columns.yaml --epsilon 1 --delta 1e-6"""
 
 
 def plan(
@@ -40,10 +42,10 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
-    from privurn.domain import Domain, JointDomain
+    from privurn.domain import Domain, JointDomain, TableDomain, several_columns
     from privurn.mechanisms.urn_plan import explain, plan_default
     from privurn.privacy.profile import Guarantee
-    from privurn.releases.plan import options
+    from privurn.releases.plan import options, table_remarks
 
     size: int | None
     joint: Any = None
@@ -62,21 +64,27 @@ def plan(
             outside=outside,
             nulls=nulls,
         )
-        joint = JointDomain(declared) if isinstance(declared, dict) else declared
-        size = joint.size if isinstance(joint, Domain) else None
+        joint = several_columns(declared) if isinstance(declared, dict) else declared
+        size = joint.size if isinstance(joint, (Domain, TableDomain)) else None
     if size is not None and size < 1:
         raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
     n_records = whole_number(n)
-    public = joint if isinstance(joint, JointDomain) else None
+    public = joint if isinstance(joint, (JointDomain, TableDomain)) else None
+    beside = isinstance(joint, TableDomain)
     found = options(n=n_records, cells=size, guarantee=guarantee, domain=public, strength=strength, discount=discount)
-    remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
+    remarks: tuple[str, ...] = ()
+    if size is not None and not beside:
+        remarks = tuple(explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee))
+    if public is not None:
+        remarks += table_remarks(n=n_records, guarantee=guarantee, domain=public)
     if plot is not None:
         from privurn.drawing import save
         from privurn.releases.pictures import plan_picture
 
-        if size is None:
-            raise FormatError("a plan of open labels has no picture.", hint="Give --cells or a public domain with --plot")
+        if size is None or beside:
+            what = "columns side by side" if beside else "open labels"
+            raise FormatError(f"a plan of {what} has no picture.", hint="Give --cells or a smaller public domain with --plot")
         save(plan_picture(n=n_records, cells=size, guarantee=guarantee), plot)
     if json:
         from dataclasses import asdict
@@ -103,7 +111,7 @@ def plan(
         )
         for option in found
     ]
-    domain_text = "open labels" if size is None else f"{size:,} cells"
+    domain_text = "open labels" if size is None else f"{size:,} cells{' side by side' if beside else ''}"
     title = f"n = {n_records:,}, {domain_text}, epsilon = {epsilon:g}, delta = {delta:g}"
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
     for remark in remarks:

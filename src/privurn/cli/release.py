@@ -22,7 +22,7 @@ privurn release people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --
 
 privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -o out
 
-privurn release survey.parquet --domain columns.yaml --mechanism marginals --epsilon 1 --delta 1e-6 -o out
+privurn release survey.parquet --domain columns.yaml --mechanism noisy-marginals --epsilon 1 --delta 1e-6 -o out
 
 privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-histogram --publish counts --epsilon 1 -o out"""
 

@@ -13,7 +13,7 @@ from privurn.domain.domains import (
     label_text,
 )
 from privurn.domain.reading import check_keys, domain_from_file, domain_from_json
-from privurn.domain.table import TableDomain
+from privurn.domain.table import TableDomain, several_columns
 
 __all__ = [
     "AnyDomain",
@@ -30,4 +30,5 @@ __all__ = [
     "domain_from_file",
     "domain_from_json",
     "label_text",
+    "several_columns",
 ]

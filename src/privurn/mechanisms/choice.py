@@ -4,13 +4,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from privurn.domain import JointDomain
+from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
+from privurn.mechanisms.marginals_layout import MOST_COLUMN_CELLS
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe, check_records
 from privurn.mechanisms.registry import default_recipe, recipes
+
+TINY = 100
+"""Joint cells of several columns up to which they are counted jointly; beyond, their low-order marginals tell more."""
 
 
 def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
@@ -27,12 +31,17 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism, recipe.remarks(mechanism, public)
 
 
-def usual(domain: JointDomain | None) -> type[Recipe]:
+def usual(domain: JointDomain | TableDomain | None) -> type[Recipe]:
     """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
     if domain is None:
         return default_recipe("labels")
+    if isinstance(domain, TableDomain):
+        return default_recipe("table")
     shape = tree_shape(domain)
-    return default_recipe("cells" if shape is None or max(shape[0]) == 1 else "order")
+    if shape is not None and max(shape[0]) > 1:
+        return default_recipe("order")
+    coarse = max(each.size for each in domain.columns.values()) <= MOST_COLUMN_CELLS
+    return default_recipe("table" if len(domain.columns) > 1 and domain.size > TINY and coarse else "cells")
 
 
 def check_recipe(recipe: object) -> None:

@@ -60,8 +60,14 @@ GLOBAL_CHANNELS = {
 }
 """Laws of one output for all records, by their own names: for inference; their releases are certified as mechanisms."""
 
-DEFAULTS = {"labels": "label-discovery", "order": "noisy-tree", "cells": "dirichlet-multinomial"}
-"""What is made where nothing is asked for: of labels that nobody listed, of one or two columns of numbers, of all else."""
+DEFAULTS = {
+    "labels": "label-discovery",
+    "order": "noisy-tree",
+    "table": "noisy-marginals",
+    "cells": "dirichlet-multinomial",
+}
+"""What is made where nothing is asked for: of labels that nobody listed, of one or two columns of numbers, of several columns
+with many joint cells, of all else."""
 
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from privurn.domain import JointDomain
+from privurn.domain import JointDomain, TableDomain
 from privurn.errors import DomainError
 from privurn.mechanisms.choice import usual
 from privurn.mechanisms.recipe import Option, Public
@@ -16,20 +16,40 @@ GIVEN: Mapping[str, Any] = {"strength": 1.0, "discount": 0.5}
 
 
 def options(
-    *, n: int, cells: int | None, guarantee: Guarantee, domain: JointDomain | None = None, **given: Any
+    *, n: int, cells: int | None, guarantee: Guarantee, domain: JointDomain | TableDomain | None = None, **given: Any
 ) -> list[Option]:
     """Every way to release n records under the guarantee, the usual one first; `cells` is None for open labels.
 
-    `given` are fields of recipes, such as `strength` and `discount`: each recipe takes those that it has.
+    Columns that are too many to be taken jointly are a `TableDomain`. `given` are fields of recipes, such as `strength` and
+    `discount`: each recipe takes those that it has.
     """
     if n == 1:
         raise DomainError("of one record nothing can be released: nothing can hide it.", hint="Plan for at least two records")
-    public = Public(n=n, cells=cells, guarantee=guarantee, domain=domain)
+    joint = domain if isinstance(domain, JointDomain) else None
+    public = Public(n=n, cells=cells, guarantee=guarantee, domain=joint)
+    beside = _side_by_side(n, guarantee, domain)
     known, first = recipes(), default_recipe("cells") if cells is not None and domain is None else usual(domain)
     found: list[Option] = []
     for kind in (first, *(each for each in known.values() if each is not first)):
-        if kind.whole_tables or (cells is None and kind.needs_domain):
+        about = beside if kind.whole_tables else None if isinstance(domain, TableDomain) else public
+        if about is None or (cells is None and kind.needs_domain):
             continue
         own = {each.name for each in fields(kind)}
-        found += kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own}).planned(public)
+        found += kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own}).planned(about)
     return found
+
+
+def _side_by_side(n: int, guarantee: Guarantee, domain: JointDomain | TableDomain | None) -> Public | None:
+    """What is public about columns side by side; None where there are not several."""
+    if domain is None or len(domain.columns) < 2:
+        return None
+    table = TableDomain(domain.columns)
+    return Public(n=n, cells=table.size, guarantee=guarantee, table=table)
+
+
+def table_remarks(*, n: int, guarantee: Guarantee, domain: JointDomain | TableDomain) -> tuple[str, ...]:
+    """What noise does to pairs of columns side by side, which columns are too fine, and what coarser ones would buy."""
+    from privurn.mechanisms.marginals_plan import planned_words
+
+    public = _side_by_side(n, guarantee, domain)
+    return () if public is None else planned_words(public)

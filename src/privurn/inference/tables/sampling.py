@@ -28,11 +28,11 @@ def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator
     return counts
 
 
-def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int) -> NDArray[np.int64]:
-    """So many records in random order, a row for each column and the cell of each record in it."""
+def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int, number: int = 0) -> NDArray[np.int64]:
+    """So many records in random order, a row for each column and the cell of each record in it; the `number`-th of a seed."""
     if records < 1:
         raise ModelError("a synthetic table needs at least one record.", hint="For example records=1000")
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([seed, 3, number])
     per_class = systematic_counts(mixture.weights * records, rng=rng)
     ends = np.concatenate([[0], np.cumsum(per_class)])
     found = np.empty((len(mixture.sizes), records), np.int64)

@@ -15,6 +15,7 @@ from privurn.reports.html.conclusions import conclusions
 from privurn.reports.html.markup import Markup, joined, tag, void
 from privurn.reports.html.released import read_data, read_release
 from privurn.reports.html.style import STYLE
+from privurn.reports.html.whole_tables import table_sections
 
 PUBLIC_NAME = "report.html"
 CONFIDENTIAL_NAME = "CONFIDENTIAL-report.html"
@@ -44,8 +45,6 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
     certificate = _checked(home)
     _check_target(target, home, confidential=confidential)
     promise = _promise(certificate)
-    released = read_release(home, certificate)
-    own = None if data is None else compared_columns(released, read_data(data, certificate), certificate)
     page = _document(
         promise,
         _title(certificate, confidential=confidential),
@@ -53,8 +52,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
             public.what_was_released(promise),
             public.what_is_promised(promise),
             public.pictures(promise),
-            released_columns(released, certificate) if own is None else own,
-            conclusions(home, certificate),
+            *_content(home, certificate, data),
             public.parameters(promise),
             public.payment(promise),
             public.assumptions(promise),
@@ -63,6 +61,16 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         confidential=confidential,
     )
     return write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"), private=confidential)
+
+
+def _content(folder: Path, certificate: Certificate, data: Any) -> list[Markup]:
+    """What was released, beside the data where they are given, and what may be concluded from it."""
+    if certificate["domain"]["kind"] == "table":
+        return table_sections(folder, certificate, data)
+    released = read_release(folder, certificate)
+    if data is None:
+        return [released_columns(released, certificate), conclusions(folder, certificate)]
+    return [compared_columns(released, read_data(data, certificate), certificate), conclusions(folder, certificate)]
 
 
 def _checked(folder: Path) -> Certificate:
@@ -110,10 +118,6 @@ def _promise(certificate: Certificate) -> public.Promise:
         contributions=certificate["privacy_unit"]["contributions"],
     )
     mechanism = rebuild(**certificate["mechanism"])
-    if certificate["domain"]["kind"] == "table":
-        raise FormatError(
-            "a report is about columns taken jointly, and this folder holds a whole table.", hint="privurn infer DIR"
-        )
     if not mechanism.synthetic:
         raise FormatError(
             f"a report is about synthetic data, and this folder holds {mechanism.rows_are}.", hint="privurn verify DIR"
