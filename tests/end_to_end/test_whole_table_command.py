@@ -4,6 +4,7 @@ The noise is OpenDP's and has no seed: figures are compared with the truth at 6.
 """
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -111,10 +112,11 @@ def test_the_report_shows_pairs_and_what_fits_worst(folder):
     page = (folder / "out" / "report.html").read_text()
     for words in ("Pairs of columns", "age and sex", "What fits worst", "deviations above 1", "mean(pay)", "Column region"):
         assert words in page
+    assert "nan" not in "".join(re.findall(r' d="([^"]*)"', page))
     assert page.count("<figure>") >= 12  # all ten pairs, and the two of the guarantee
     done = call(folder, "report", "out", "--data", "people.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     confidential = (folder / "CONFIDENTIAL-report.html").read_text()
     assert "a resample of the data" in confidential
     assert "Pairs of columns that are furthest apart" in confidential
-    call(folder, "verify", "out")  # a page in the folder changes nothing
+    assert call(folder, "verify", "out").exit_code == 0  # a page in the folder changes nothing

@@ -136,6 +136,7 @@ def test_every_kind_of_table_is_read_and_given_back(kind, tmp_path):
 @pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_both_relations_and_a_pure_epsilon(neighbouring, delta):
+    told = []
     out = privurn.release(
         frame(),
         privurn.Marginals(order=2),
@@ -145,7 +146,10 @@ def test_both_relations_and_a_pure_epsilon(neighbouring, delta):
         neighbouring=neighbouring,
         contributions=2,
         ledger=False,
+        progress=told.append,
     )
+    assert told[:4] == ["planning", "counting", "drawing", "fitting"]
+    assert told[-1].startswith("fitting: 400 of 400, misfit ")
     secret = neighbouring == "add-remove"
     assert out.certificate["n"] == (None if secret else 3_000)
     assert abs(len(out.data) - 3_000) <= (300 if secret else 0)

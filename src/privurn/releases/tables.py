@@ -33,6 +33,9 @@ from privurn.tables.output import number_table
 POOR_FIT = 1.1
 """Mean squared residual from which on the model does not follow what was measured."""
 
+TOLD_EVERY = 50
+"""Steps of a fit after which its progress is told."""
+
 
 def release_table(
     data: Any,
@@ -82,10 +85,14 @@ def release_table(
     progress("fitting")
     notes: list[str] = []
 
+    def told(done: int, total: int, misfit: float) -> None:
+        if done % TOLD_EVERY == 0 or done == total:
+            progress(f"fitting: {done} of {total}, misfit {misfit:.2f}")
+
     def records() -> SyntheticTable:
         seed = public_seed(randomness)
         copies: int = recipe.copies  # type: ignore[attr-defined]  # as above
-        synthetic, fit = synthetic_table(table, records=recipe.records, copies=copies, seed=seed)
+        synthetic, fit = synthetic_table(table, records=recipe.records, copies=copies, seed=seed, progress=told)
         notes.extend(_fit_remarks(fit) if copies == 1 else ())
         return SyntheticTable(synthetic, copies, seed)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privurn.errors import ModelError
-from privurn.inference.tables.fit import Fit, FitSettings, draw_mixture, fit_mixture
+from privurn.inference.tables.fit import Fit, FitSettings, Progress, draw_mixture, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
@@ -23,12 +23,19 @@ from privurn.tables.output import decode_side_by_side
 
 
 def synthetic_table(
-    table: MeasuredTable, *, records: int | None, copies: int = 1, seed: int, settings: FitSettings | None = None
+    table: MeasuredTable,
+    *,
+    records: int | None,
+    copies: int = 1,
+    seed: int,
+    settings: FitSettings | None = None,
+    progress: Progress = lambda done, total, misfit: None,
 ) -> tuple[Any, Fit]:
     """Records made from the measurements alone as an Arrow table of the domain's columns, and the (last) fit behind them.
 
     `records` of a single copy: left out, as many as confidential ones, an estimate where that number is secret. Several copies
-    stand one after the other, each behind its number; each has as many records as its draw says that there are.
+    stand one after the other, each behind its number; each has as many records as its draw says that there are. `progress` is
+    told the steps of the only fit, or the copies that are done.
     """
     check_copies(copies, records, most=MOST_COPIES)
     check_records(copies * (round(table.n) if records is None else records))
@@ -37,9 +44,10 @@ def synthetic_table(
     found, sizes = [], []
     for number in range(copies):
         if copies == 1:
-            fit = fit_mixture(table, seed=seed, settings=settings)
+            fit = fit_mixture(table, seed=seed, settings=settings, progress=progress)
         else:
             fit = draw_mixture(table, seed=seed, number=number, settings=settings)
+            progress(number + 1, copies, fit.misfit)
         sizes.append(round(fit.n) if records is None else records)
         found.append(synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number))
     cells = np.concatenate(found, axis=1)

@@ -112,7 +112,7 @@ def compare_tables(
         measured = mechanism.likelihood(Numbers(mechanism.simulate(counts, rng=rng)))
         own = int(rng.integers(2**31))
         fit = fit_mixture(replace(measured, domain=domain), seed=own, settings=settings)
-        return synthetic_cells(fit.mixture, kept, seed=own).astype(np.uint16)
+        return synthetic_cells(fit.mixture, kept, seed=own)
 
     makers: dict[str, Callable[[np.random.Generator], Codes]] = {
         mechanism.name: release,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privurn.domain import TableDomain
-from privurn.drawing.figure import blank, line
 from privurn.inference.run import Run
 from privurn.inference.tables.fitted import FittedMarginal, fitted_marginals
 from privurn.inference.tables.posterior import table_posterior
@@ -19,13 +19,15 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.certificate import Certificate
 from privurn.reports.comparison.whole_tables import Codes, marginal_distances, resampled, shuffled, worst_pairs
 from privurn.reports.html.markup import Markup, joined, number, section, table, tag
-from privurn.reports.html.pictures import bars, plot
+from privurn.reports.html.pictures import bars
 from privurn.reports.html.released import labels_of, other_table
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.released import open_released
 
-MOST_PICTURES = 12
+Floats = NDArray[np.float64]
+
+MOST_PICTURES = 30
 """Pairs that are drawn, those first that the records follow least."""
 
 MOST_CELLS = 60
@@ -36,6 +38,9 @@ MOST_LISTED = 10
 
 MOST_FIGURES = 60
 """Of what may be concluded."""
+
+WIDTH, HEIGHT = 400, 180
+"""Of a drawn pair, in the picture's own units."""
 
 WIDE = 1.96
 """Deviations to each side of a band."""
@@ -101,7 +106,7 @@ def _pairs(found: tuple[FittedMarginal, ...], domain: TableDomain) -> list[Marku
     pairs = sorted((each for each in found if len(each.places) == 2), key=lambda each: -each.excess)
     if not pairs:
         return []
-    drawn = [_pair(each, domain, name=f"pair-{i}") for i, each in enumerate(pairs[:MOST_PICTURES], start=1)]
+    drawn = [_pair(each, domain) for each in pairs[:MOST_PICTURES]]
     left = len(pairs) - len(drawn)
     words = (
         "The line is the records' share of each joint cell, the band where a noisy count of exactly that share lies with "
@@ -111,25 +116,45 @@ def _pairs(found: tuple[FittedMarginal, ...], domain: TableDomain) -> list[Marku
     return [tag("h3", "Pairs of columns"), tag("p", words + more), tag("div", *drawn, class_="plots")]
 
 
-def _pair(each: FittedMarginal, domain: TableDomain, *, name: str) -> Markup:
+def _pair(each: FittedMarginal, domain: TableDomain) -> Markup:
     made, measured = each.made.ravel(), each.measured.ravel()
     shown = np.sort(np.argsort(-made, kind="stable")[:MOST_CELLS])
-    figure, axes = blank("")
-    at, middle, reach = np.arange(len(shown)), 100.0 * made[shown], 100.0 * WIDE * each.deviation
-    axes.fill_between(at, middle - reach, middle + reach, step="mid", color=line(0)["color"], alpha=0.25, linewidth=0)
-    axes.plot(at, middle, drawstyle="steps-mid", **line(0))
-    axes.plot(at, 100.0 * measured[shown], linestyle="none", marker="o", markersize=3, color=line(1)["color"])
-    axes.set(xlabel="joint cell", ylabel="share in %")
     first, second = (domain.names[j] for j in each.places)
-    cells = (
-        f"all {len(made)} joint cells" if len(shown) == len(made) else f"the {len(shown)} largest of {len(made)} joint cells"
+    cells = f"{'All' if len(shown) == len(made) else f'The {len(shown)} largest of'} {len(made)} joint cells"
+    top, drawing = _shares(made[shown], measured[shown], WIDE * each.deviation)
+    title = f"{first} and {second}"
+    description = (
+        f"{cells}, {second} running fastest; the picture ends at {100.0 * top:.3g}%. Mean squared difference {each.misfit:.2f} "
+        "times the noise's."
     )
-    return plot(
-        figure,
-        name=name,
-        title=f"{first} and {second}",
-        description=f"{cells}, {second} running fastest. Mean squared difference {each.misfit:.2f} times the noise's.",
-    )
+    picture = tag("svg", *drawing, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=f"{title}. {description}")
+    return tag("figure", picture, tag("figcaption", tag("strong", f"{title}."), " ", description))
+
+
+def _shares(made: Floats, measured: Floats, reach: float) -> tuple[float, list[Markup]]:
+    """The highest share that is drawn, and band, line, dots and the line of nothing: numbers only, no label."""
+    top = float(max(np.max(made + reach), np.max(measured)))
+    low = float(min(np.min(made - reach), np.min(measured), 0.0))
+    at = np.linspace(0.0, WIDTH, len(made) + 1)
+
+    def height(share: Floats) -> Floats:
+        found: Floats = HEIGHT * (top - share) / (top - low)
+        return found
+
+    def steps(heights: Floats) -> str:
+        return " ".join(f"V{y:.1f} H{x:.1f}" for x, y in zip(at[1:], heights, strict=True))
+
+    upper, lower = height(made + reach), height(made - reach)
+    back = " ".join(f"V{y:.1f} H{x:.1f}" for x, y in zip(at[-2::-1], lower[::-1], strict=True))
+    middles = 0.5 * (at[1:] + at[:-1])
+    dots = " ".join(f"M{x:.1f} {y:.1f} h0" for x, y in zip(middles, height(measured), strict=True))
+    zero = float(height(np.zeros(1))[0])
+    return top, [
+        tag("path", d=f"M0 {upper[0]:.1f} {steps(upper)} {back} Z", style="fill: var(--series-1); opacity: 0.25"),
+        tag("path", d=f"M0 {zero:.1f} H{WIDTH}", style="stroke: var(--grid); fill: none"),
+        tag("path", d=f"M0 {height(made)[0]:.1f} {steps(height(made))}", style="stroke: var(--series-1); fill: none"),
+        tag("path", d=dots, style="stroke: var(--series-2); stroke-width: 5; stroke-linecap: round; fill: none"),
+    ]
 
 
 def _worst(found: tuple[FittedMarginal, ...], domain: TableDomain) -> Markup:
