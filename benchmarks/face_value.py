@@ -72,7 +72,7 @@ def drawn_cases(sizes: tuple[int, ...], laws: dict[str, Floats]) -> list[Case]:
 
 def demo_counts() -> Whole:
     """Incomes of the demo, on the grid 0:200000:1000."""
-    from examples.incomes import incomes
+    from privurn.simulated.incomes import incomes
 
     return on_grid(incomes().astype(np.float64), "0:200000:1000")
 
@@ -81,7 +81,8 @@ def column_counts(file: str, column: str, grid: str) -> Whole:
     """Counts of a column of a CSV file on a grid; missing values are left out."""
     import duckdb
 
-    found = duckdb.sql(f'SELECT "{column}" AS x FROM read_csv(\'{file}\') WHERE "{column}" IS NOT NULL').fetchnumpy()["x"]
+    words = f'SELECT "{column}" AS x FROM read_csv(\'{file}\') WHERE "{column}" IS NOT NULL'
+    found = duckdb.execute(words).fetchnumpy()["x"]
     return on_grid(np.asarray(found, np.float64), grid)
 
 

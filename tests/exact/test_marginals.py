@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from privurn.domain import Bins, Categories, TableDomain
-from privurn.errors import CalibrationError, DomainError, ModelError
+from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
 from privurn.mechanisms.marginals import NoisyMarginals
@@ -244,21 +244,45 @@ def test_several_records_of_one_person_are_accepted_at_the_tight_figure():
         (Marginals(workload="age*town"), COLUMNS, "'town'"),
         (Marginals(workload=[("age", "age")]), COLUMNS, "different columns"),
         (Marginals(workload={"age": 0.0}), COLUMNS, "positive"),
+        (Marginals(workload="age=lots"), COLUMNS, "not a number"),
+        (Marginals(workload="a*b*c"), {each: Bins(range(250)) for each in "abc"}, "workload has 15,438,996 cells"),
+        (Marginals(), {f"x{i}": Bins(range(3)) for i in range(200)}, "200 columns are too many"),
+        (Marginals(copies=101), COLUMNS, "at most 100 copies"),
+        (Marginals(copies=2, records=5), COLUMNS, "confidential table"),
         (Marginals(), {"one": Bins([0, 1])}, "nothing to measure"),
         (Marginals(), {"pay": Bins(range(500))}, "'pay' has more than"),
         (Marginals(), {f"x{i}": Bins(range(30)) for i in range(200)}, "can be measured"),
     ],
 )
 def test_what_cannot_be_had_is_refused_in_words(recipe, columns, words):
-    with pytest.raises((ModelError, DomainError), match=words) as refused:
+    with pytest.raises((ModelError, DomainError, FormatError), match=words) as refused:
         choose(recipe, public(columns))
     assert refused.value.hint
 
 
 def test_too_many_columns_are_told_which_to_drop():
     with pytest.raises(ModelError) as refused:
-        choose(Marginals(), public({f"x{i}": Bins(range(30)) for i in range(200)}))
-    assert "Leave out" in refused.value.hint
+        choose(
+            Marginals(), public({**{f"x{i}": Bins(range(3)) for i in range(60)}, "fine": Bins(range(30)), "y": Bins(range(9))})
+        )
+    assert "Leave out 'fine', 'y'" in refused.value.hint
+    with pytest.raises(ModelError) as refused:
+        choose(Marginals(), public({f"x{i}": Bins(range(200 + i)) for i in range(30)}))
+    assert "'x29'" in refused.value.hint
+    assert "'x0'" not in refused.value.hint
+
+
+def test_a_workload_over_the_cap_is_told_what_to_leave_out():
+    with pytest.raises(ModelError) as refused:
+        choose(Marginals(workload="a*b,a*b*c"), public({each: Bins(range(250)) for each in "abc"}))
+    assert "Leave out a*b*c" in refused.value.hint
+
+
+def test_typed_weights_are_those_of_a_mapping():
+    typed, mapped = (
+        choose(Marginals(workload=each), public(COLUMNS))[0] for each in ("age*sex=4,age", {("age", "sex"): 4.0, ("age",): 1.0})
+    )
+    assert typed == mapped
 
 
 def test_noise_larger_than_the_table_is_remarked_on():

@@ -311,7 +311,7 @@ def test_a_ratio_is_its_own_equation():
 @pytest.mark.parametrize(
     ("asked", "error", "words"),
     [
-        ("median(age)", FormatError, "cannot be asked|not understood"),
+        ("variance(age)", FormatError, "cannot be asked"),
         ("mean(town)", FormatError, "no column 'town'"),
         ("mean(sex)", FormatError, "categories"),
         ("table(age, town)", FormatError, "'town'"),

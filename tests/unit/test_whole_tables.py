@@ -104,11 +104,11 @@ def test_the_measurements_are_read_back_as_they_were(made, folder):
 
 
 def test_anybody_makes_the_same_records_from_the_measurements(made, folder):
-    from privurn.releases.tables import synthetic_records
+    from privurn.inference.tables.synthetic import synthetic_table
 
     certificate = Certificate.read(folder)
     stated = certificate["synthetic"]
-    table, _ = synthetic_records(read_table(verified(folder)), records=stated["rows"], seed=stated["seed"])
+    table, _ = synthetic_table(read_table(verified(folder)), records=stated["rows"], seed=stated["seed"])
     pd.testing.assert_frame_equal(table.to_pandas(), made.data)
 
 
@@ -136,6 +136,7 @@ def test_every_kind_of_table_is_read_and_given_back(kind, tmp_path):
 @pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_both_relations_and_a_pure_epsilon(neighbouring, delta):
+    told = []
     out = privurn.release(
         frame(),
         privurn.Marginals(order=2),
@@ -145,7 +146,10 @@ def test_both_relations_and_a_pure_epsilon(neighbouring, delta):
         neighbouring=neighbouring,
         contributions=2,
         ledger=False,
+        progress=told.append,
     )
+    assert told[:4] == ["planning", "counting", "drawing", "fitting"]
+    assert told[-1].startswith("fitting: 400 of 400, misfit ")
     secret = neighbouring == "add-remove"
     assert out.certificate["n"] == (None if secret else 3_000)
     assert abs(len(out.data) - 3_000) <= (300 if secret else 0)
@@ -194,6 +198,33 @@ def test_strange_columns_are_no_obstacle():
     assert all(np.isfinite(each.deviation) for each in found.figures)
 
 
+def test_a_secret_table_that_noise_drowns_is_remarked_on_and_inference_says_so_too():
+    """Noise of some tens on each of 25 cells of 40 records, whose number is only known from the measurements."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.integers(0, 5, 40), "b": rng.integers(0, 5, 40)})
+    domain = {"a": privurn.Grid(0, 4, 1), "b": privurn.Grid(0, 4, 1)}
+    out = release(data, domain, epsilon=0.05, neighbouring="add-remove")
+    assert any("tells little" in each for each in out.remarks)
+    assert any("tells little" in each for each in privurn.infer(out, ask="mean(a)").problems())
+    clear = release(pd.concat([data] * 500), domain, epsilon=5)
+    assert not any("tells little" in each for each in (*clear.remarks, *privurn.infer(clear, ask="mean(a)").problems()))
+
+
+def test_every_column_may_have_missing_values_and_one_value():
+    data = pd.DataFrame({"a": [1.0, None] * 100, "b": ["x", None] * 100, "c": [7] * 200})
+    domain = {
+        "a": privurn.Grid(1, 2, 1, nulls="cell"),
+        "b": privurn.Categories(["x"], outside="null"),
+        "c": privurn.Categories([7], outside="null"),
+    }
+    out = release(data, domain, privurn.Marginals(), epsilon=8.0)
+    assert len(out.data) == 200
+    assert 60 < out.data["a"].isna().sum() < 140
+    assert (out.data["a"].isna() == out.data["b"].isna()).mean() > 0.8
+    found = privurn.infer(out, ask=["P(b=missing)", "mean(a)", "P(a=missing, b=missing)"], of="sample")
+    assert abs(found.figures[2].estimate - 0.5) < 6.5 * found.figures[2].deviation + 0.01
+
+
 @pytest.mark.parametrize(
     ("data", "domain", "words"),
     [
@@ -219,7 +250,7 @@ def test_many_columns_are_a_table_for_marginals_and_too_many_for_joint_cells():
     assert domain_from_json(domain.to_json()) == domain
     data = pd.DataFrame({name: [1, 2, 3] for name in columns})
     with pytest.raises(DomainError, match="too many"):
-        privurn.release(data, domain=domain, epsilon=1, ledger=False)
+        privurn.release(data, privurn.Urn(), domain=domain, epsilon=1, ledger=False)
     with pytest.raises(FormatError, match="not known"):
         domain_from_json({"kind": "tables", "columns": {}})
 

@@ -88,7 +88,6 @@ def check(
 
 
 def _report(found: "Check") -> None:
-    from privurn.cli.flags import translated
 
     rows = [
         (
@@ -113,7 +112,4 @@ def _report(found: "Check") -> None:
         print_text(f"A release would be refused for {reason}.")
     for remark in found.remarks:
         print_text(f"Note: {remark}")
-    if found.options:
-        print_options(found.options, n=found.n, cells=found.cells, guarantee=found.guarantee)
-    else:
-        print_text(translated("Too many cells to be released jointly. For whole tables: mechanism=Marginals()", set()))
+    print_options(found.options, n=found.n, cells=found.cells, guarantee=found.guarantee)

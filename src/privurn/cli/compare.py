@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privurn.cli import compare_tables
 from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
 from privurn.cli.release import (
@@ -40,7 +41,9 @@ privurn compare shares.csv --column share --grid 0:1:0.01 --epsilon 4 --model be
 
 privurn compare visits.parquet --column region --categories north,south,east,west --epsilon 0.5
 
-privurn compare people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --delta 1e-8"""
+privurn compare people.csv --grid age=0:99:1 --categories sex=f,m --epsilon 2 --delta 1e-8
+
+privurn compare survey.parquet --domain columns.yaml --epsilon 1 --delta 1e-6"""
 
 WARNING = (
     "confidential: these figures were computed from the data at hand. Do not publish them. Choosing a mechanism by them is a "
@@ -74,7 +77,10 @@ def compare(
         bool,
         typer.Option("--asymptotic", help="With --model: show pseudo-posteriors that are not differentially private as well."),
     ] = False,
-    runs: Annotated[str, typer.Option("--runs", help="Simulated releases of each mechanism.")] = "100",
+    runs: Annotated[
+        str | None,
+        typer.Option("--runs", help="Simulated releases of each mechanism.", show_default="100; of whole tables 5"),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulation; the same seed gives the same numbers.")] = 0,
     processes: Annotated[
         int | None, typer.Option("--processes", min=1, help="Default: as many as there are cores, where the work is long.")
@@ -87,7 +93,9 @@ def compare(
 ) -> None:
     """Simulate every mechanism that meets the guarantee, many times, and measure it against the data. Confidential.
 
-    Nothing is released and no budget is spent; the table, the words and the pictures are for the custodian only.
+    Nothing is released and no budget is spent; the table, the words and the pictures are for the custodian only. Whole tables
+    (too many columns to be taken jointly, or --mechanism noisy-marginals) are compared by all marginals of up to three columns
+    and by what regressions make of them, between columns that are shuffled and a resample of the data.
     """
     from privurn.mechanisms.pseudo_posterior import Pseudo
     from privurn.reports.comparison.comparison import Runs
@@ -106,6 +114,19 @@ def compare(
     )
     if plot is not None:
         need("plots", what="pictures")
+    number = None if runs is None else whole_number(runs)
+    side_by_side = compare_tables.table_of(declared, mechanism)
+    if side_by_side is not None:
+        for name, typed in {"plot": plot, "model": model, "records": records}.items():
+            if typed is not None:
+                raise FormatError(f"the option --{name} is not for whole tables.", hint="Leave it out")
+        with _progress(quiet=json) as progress:
+            table = compare_tables.compare_table(
+                file, side_by_side, epsilon=epsilon, delta=delta, runs=number, seed=seed, progress=progress
+            )
+        note(WARNING)
+        print_json(table.to_confidential()) if json else compare_tables.report(table)
+        return
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
     given_model = None if model is None else Pseudo(model=parse_model(model))
@@ -119,7 +140,7 @@ def compare(
             records=None if records is None else whole_number(records),
             pseudo=given_model,
             asymptotic=asymptotic,
-            runs=Runs(whole_number(runs), seed=seed, processes=processes),
+            runs=Runs(seed=seed, processes=processes) if number is None else Runs(number, seed=seed, processes=processes),
             progress=progress,
         )
     pictures = [] if plot is None else _draw(found, plot)

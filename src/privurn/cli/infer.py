@@ -38,6 +38,10 @@ privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot dens
 
 privurn infer survey --model "logistic: income ~ age + education + sex"
 
+privurn infer survey --ask "median(pay | sex=f) - median(pay | sex=m)" --ask "table(sex, income)"
+
+privurn infer survey --synthetic 1e5 -o records
+
 privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
 
 PATIENCE = 2.0
@@ -74,7 +78,8 @@ def infer(
             "-a",
             metavar="F",
             help="mean, sd, variance, q0.5, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age), cells, log_odds_ratio, "
-            "discovery; of sums a parameter, as beta[age]; of whole tables also mean(hours | sex=f), table(age, sex). "
+            "discovery; of sums a parameter, as beta[age]; of whole tables also mean(hours | sex=f), q0.9(pay | sex=f), "
+            "table(age, sex). "
             """Put all of it in double quotes for the shell, and text with signs or commas in single ones: """
             """--ask "P(income='>50K')". Repeatable.""",
             show_default=False,
@@ -128,7 +133,8 @@ def infer(
         Path | None,
         typer.Option(
             metavar="N|FILE.csv",
-            help="Write records from the posterior: N debiased ones (counts, trees) into the new folder -o NEWDIR, or a file.",
+            help="Write records from the posterior: N debiased ones (counts, trees, tables) into the new folder -o NEWDIR, "
+            "or a file.",
             show_default=False,
         ),
     ] = None,
@@ -225,9 +231,9 @@ def infer(
     kind, given = _published(releases, model)
     work: Any = KINDS[kind]
     _refuse_others(context, kind, work)
-    if asked.folder is not None and kind not in ("counts", "tree"):
+    if asked.folder is not None and kind not in ("counts", "tree", "tables"):
         raise FormatError(
-            f"debiased records are made from counts of cells and noisy trees, not from {work.WHAT}.",
+            f"debiased records are made from counts of cells, noisy trees and whole tables, not from {work.WHAT}.",
             hint="--synthetic FILE.csv",
         )
     built = work.model_of(given[0].numbers, asked)

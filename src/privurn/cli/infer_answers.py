@@ -201,6 +201,24 @@ def write_files(
     return written
 
 
+def write_folder(found: Any, asked: Asked, *, made_from: str) -> dict[str, str]:
+    """Records in a folder of their own, with what they were made from; nothing where none are asked for."""
+    if asked.folder is None:
+        return {}
+    import warnings
+
+    from privurn.certificates.folder import save_synthetic
+
+    copies, seed = asked.typed["copies"], asked.seed
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        table = found.synthetic(records=asked.records if copies == 1 else None, copies=copies, seed=seed)
+    for each in said:
+        note(f"WARNING: {each.message}")
+    save_synthetic(table, asked.folder, about={"made_from": made_from, "copies": copies, "seed": seed})
+    return {"records": str(asked.folder)}
+
+
 def print_files(written: Mapping[str, str]) -> None:
     """Where everything is."""
     for what, path in written.items():

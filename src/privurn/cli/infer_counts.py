@@ -1,7 +1,6 @@
 """What `privurn infer` says about counts of cells: releases of records, of probabilities, of noisy counts."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from privurn.cli.infer_answers import (
     short,
     warn,
     write_files,
+    write_folder,
 )
 from privurn.cli.infer_models import count_model
 from privurn.errors import FormatError
@@ -66,29 +66,12 @@ def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
         synthetic=target,
         write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
     )
-    written |= _folder(found, asked)
+    written |= write_folder(found, asked, made_from=", ".join(each.mechanism.name for each in found.observed))
     if asked.json:
         print_json(_as_json(found, summaries, beside) | {"files": written})
         return
     _print(found, summaries, beside, asked.level)
     print_files(written)
-
-
-def _folder(found: "CountPosterior", asked: Asked) -> dict[str, str]:
-    """Debiased records in a folder of their own, with what they were made from."""
-    if asked.folder is None:
-        return {}
-    from privurn.certificates.folder import save_synthetic
-
-    copies, seed = asked.typed["copies"], asked.seed
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", UserWarning)
-        table = found.synthetic(records=asked.records if copies == 1 else None, copies=copies, seed=seed)
-    for each in said:
-        note(f"WARNING: {each.message}")
-    made_from = ", ".join(each.mechanism.name for each in found.observed)
-    save_synthetic(table, asked.folder, about={"made_from": made_from, "copies": copies, "seed": seed})
-    return {"records": str(asked.folder)}
 
 
 def _as_json(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]") -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import note, print_json, print_table, print_text
-from privurn.cli.infer_answers import MOST_ROWS, Asked, cells_of, common_json, print_files, short, write_files
-from privurn.errors import FormatError
+from privurn.cli.infer_answers import MOST_ROWS, Asked, cells_of, common_json, print_files, short, write_files, write_folder
 
 if TYPE_CHECKING:
     from privurn.inference.tables.posterior import TablePosterior
@@ -19,18 +18,29 @@ def model_of(given: Any, asked: Asked) -> Any:
     from privurn.inference.tables.formula import regression_from_text
 
     asked.pictures(PICTURES)
-    if asked.typed["synthetic"] is not None:
-        raise FormatError("a release of a whole table holds its synthetic records.", hint="They are beside its data file")
+    asked.synthetic()
     text = asked.typed["model"]
     return None if text is None else regression_from_text(text)
 
 
 def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
     """Warn, write, show."""
+    from privurn.output_files import write_file
+    from privurn.tables import write
+
     for problem in found.problems():
         note(f"note: {problem}")
     figures = [(found.plot(kind=kind), target) for kind, target in asked.pictures(PICTURES).items()]
-    written = write_files(found, asked, figures=figures, synthetic=None, write_synthetic=lambda path: None)
+    target = asked.synthetic()
+    table = None if target is None else found.synthetic(records=asked.records, seed=asked.seed)
+    written = write_files(
+        found,
+        asked,
+        figures=figures,
+        synthetic=target,
+        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
+    )
+    written |= write_folder(found, asked, made_from=found.table.mechanism.name)
     summaries = found.summary()
     if asked.json:
         rows = [

@@ -112,6 +112,7 @@ class MechanismCommand(RecipeCommand):
 
         return {
             default_recipe("order"): " (default for one or two columns of numbers or dates)",
+            default_recipe("table"): " (default for several other columns with many joint cells)",
             default_recipe("cells"): " (default for other columns with --delta)",
             default_recipe("pure cells"): " (default for other columns without --delta)",
             default_recipe("labels"): " (default with --open-labels)",
@@ -138,13 +139,13 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
 
 def asked_mechanism(context: typer.Context, name: str, *, domain: Any, delta: float) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
-    from privurn.domain import JointDomain, OpenLabels
+    from privurn.domain import JointDomain, OpenLabels, TableDomain, several_columns
     from privurn.mechanisms.choice import usual
 
     if name == "auto":
         if isinstance(domain, Mapping):
-            domain = JointDomain(domain)
-        elif not isinstance(domain, (JointDomain, OpenLabels)):
+            domain = several_columns(domain)
+        elif not isinstance(domain, (JointDomain, OpenLabels, TableDomain)):
             domain = JointDomain({"": domain})
         kind = usual(None if isinstance(domain, OpenLabels) else domain, delta=delta)
     else:

@@ -36,7 +36,9 @@ privurn plan --n 1e7 --cells 100 --epsilon 0.5 --delta 1e-8 --json
 
 privurn plan --n 50000 --cells 401 --epsilon 1 --delta 1e-6 --plot plan.png
 
-privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6"""
+privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6
+
+privurn plan --n 50000 --domain columns.yaml --epsilon 1 --delta 1e-6"""
 
 
 def plan(
@@ -60,7 +62,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
-    from privurn.domain import ColumnDomain, Domain, JointDomain
+    from privurn.domain import ColumnDomain, Domain, JointDomain, TableDomain, several_columns
     from privurn.privacy.profile import Guarantee
     from privurn.releases.plan import options
     from privurn.releases.plan import remarks as planned_remarks
@@ -84,21 +86,23 @@ def plan(
             ignore_case=ignore_case,
         )
         joint = JointDomain({"": declared}) if isinstance(declared, ColumnDomain) else declared
-        joint = JointDomain(joint) if isinstance(joint, dict) else joint
-        size = joint.size if isinstance(joint, Domain) else None
+        joint = several_columns(joint) if isinstance(joint, dict) else joint
+        size = joint.size if isinstance(joint, (Domain, TableDomain)) else None
     if size is not None and size < 1:
         raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions)
     n_records = whole_number(n)
-    public = joint if isinstance(joint, JointDomain) else None
+    public = joint if isinstance(joint, (JointDomain, TableDomain)) else None
+    beside = isinstance(joint, TableDomain)
     found = options(n=n_records, cells=size, guarantee=guarantee, domain=public, strength=strength, discount=discount)
     remarks = planned_remarks(n=n_records, cells=size, guarantee=guarantee, domain=public)
     if plot is not None:
         from privurn.drawing import save
         from privurn.releases.pictures import plan_picture
 
-        if size is None:
-            raise FormatError("a plan of open labels has no picture.", hint="Give --cells or a public domain with --plot")
+        if size is None or beside:
+            what = "columns side by side" if beside else "open labels"
+            raise FormatError(f"a plan of {what} has no picture.", hint="Give --cells or a smaller public domain with --plot")
         save(plan_picture(n=n_records, cells=size, guarantee=guarantee), plot)
     if json:
         from dataclasses import asdict
@@ -114,15 +118,17 @@ def plan(
             }
         )
         return
-    print_options(found, n=n_records, cells=size, guarantee=guarantee)
+    print_options(found, n=n_records, cells=size, guarantee=guarantee, beside=beside)
     for remark in remarks:
         print_words(remark)
     if plot is not None:
         print_text(f"Picture: {plot}")
 
 
-def print_options(found: "Sequence[Option]", *, n: int, cells: int | None, guarantee: "Guarantee") -> None:
-    """The table of a plan."""
+def print_options(
+    found: "Sequence[Option]", *, n: int, cells: int | None, guarantee: "Guarantee", beside: bool = False
+) -> None:
+    """The table of a plan; `beside` where cells are of columns side by side."""
     rows = [
         (
             option.mechanism,
@@ -134,6 +140,6 @@ def print_options(found: "Sequence[Option]", *, n: int, cells: int | None, guara
         )
         for option in found
     ]
-    domain = "open labels" if cells is None else f"{cells:,} cells"
+    domain = "open labels" if cells is None else f"{cells:,} cells{' side by side' if beside else ''}"
     title = f"n = {n:,}, {domain}, epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g}"
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)

@@ -6,7 +6,7 @@ from privurn.domain.dates import Dates
 from privurn.domain.joint import AnyDomain, JointDomain
 from privurn.domain.numeric import Bins, Bounds, Grid
 from privurn.domain.reading import check_keys, domain_from_file, domain_from_json
-from privurn.domain.table import TableDomain
+from privurn.domain.table import TableDomain, several_columns
 
 __all__ = [
     "BLANKS",
@@ -27,4 +27,5 @@ __all__ = [
     "domain_from_file",
     "domain_from_json",
     "label_text",
+    "several_columns",
 ]

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as dataclass_fields
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from privurn.domain.categories import Categories, OpenLabels
-from privurn.domain.column import MOST_CELLS
 from privurn.domain.dates import Dates
 from privurn.domain.joint import AnyDomain, JointDomain
 from privurn.domain.numeric import Bins, Grid
-from privurn.domain.table import TableDomain
+from privurn.domain.table import TableDomain, several_columns
 from privurn.errors import FormatError
 
 
@@ -37,9 +35,9 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
     try:
         if kind in ("joint", "table"):
             columns: Any = {name: domain_from_json(each) for name, each in fields["columns"].items()}
-            table = TableDomain(columns)
-            many = "kind" not in named and prod(table.sizes) > MOST_CELLS  # nobody said that they are taken jointly
-            return table if kind == "table" or many else JointDomain(columns)
+            if kind == "table":
+                return TableDomain(columns)
+            return several_columns(columns) if "kind" not in named else JointDomain(columns)
         if str(kind) in builders:
             check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")
         return builders[str(kind)](**fields)

@@ -1,10 +1,12 @@
 """Columns side by side: what a record of a whole table is, without the product of all their cells."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
-from privurn.domain.column import ColumnDomain
+from privurn.domain.column import MOST_CELLS, ColumnDomain
+from privurn.domain.joint import JointDomain
 from privurn.domain.numeric import Bins
 from privurn.errors import DomainError
 
@@ -39,6 +41,10 @@ class TableDomain:
         """Of the columns, in order."""
         return tuple(self.columns)
 
+    def in_order(self, names: Iterable[str]) -> "TableDomain":
+        """The same columns, in the order of a table that has them."""
+        return TableDomain({name: self.columns[name] for name in names if name in self.columns})
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """Cells of each column."""
@@ -62,3 +68,9 @@ class TableDomain:
         """One line for people."""
         parts = "; ".join(f"{name}: {domain.describe()} ({domain.size:,} cells)" for name, domain in self.columns.items())
         return f"{parts}. Side by side {self.size:,} cells"
+
+
+def several_columns(columns: Mapping[str, ColumnDomain]) -> JointDomain | TableDomain:
+    """Columns that nobody said are taken jointly: jointly, or side by side where their product has too many cells."""
+    table = TableDomain(columns)
+    return table if prod(table.sizes) > MOST_CELLS else JointDomain(columns)

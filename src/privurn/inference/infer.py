@@ -71,8 +71,9 @@ def infer(
         What to report, and what must have mixed. Of counts and mixtures: "mean", "variance", "sd", "median", "q0.9",
         "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; of counts also "cells", "log_odds_ratio",
         "discovery", functions of the cells' values whose mean is taken, and a mapping that gives functions names. Of sums:
-        parameters, such as "beta" or "beta[age]". Of whole tables: "mean(age)", "P(sex=f)", "mean(hours | sex=f)",
-        differences of two of them, "table(age, sex)". Left out: what suits the release.
+        parameters, such as "beta" or "beta[age]". Of whole tables: "mean(age)", "q0.9(age)", "P(sex=f)",
+        "mean(hours | sex=f)", "median(hours | sex=f)", differences of two of them, "table(age, sex)". Left out: what suits the
+        release.
     of
         Of counts and whole tables: "population", the law that the confidential records came from; "sample", those records
         themselves; of counts also "urn", the limit of an urn's own draws under its own prior, which is narrower than the

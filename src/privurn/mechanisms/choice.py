@@ -4,14 +4,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from privurn.domain import JointDomain
+from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
+from privurn.mechanisms.marginals_layout import MOST_COLUMN_CELLS
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS as MOST_NOISY_CELLS
 from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe, check_records
 from privurn.mechanisms.registry import default_recipe, recipes
+
+TINY = 100
+"""Joint cells of several columns up to which they are counted jointly; beyond, their low-order marginals tell more."""
 
 
 def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
@@ -28,13 +32,18 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism, recipe.remarks(mechanism, public)
 
 
-def usual(domain: JointDomain | None, *, delta: float) -> type[Recipe]:
+def usual(domain: JointDomain | TableDomain | None, *, delta: float) -> type[Recipe]:
     """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
     if domain is None:
         return default_recipe("labels")
+    if isinstance(domain, TableDomain):
+        return default_recipe("table")
     shape = tree_shape(domain)
     if shape is not None and max(shape[0]) > 1:
         return default_recipe("order")
+    coarse = max(each.size for each in domain.columns.values()) <= MOST_COLUMN_CELLS
+    if len(domain.columns) > 1 and domain.size > TINY and coarse:
+        return default_recipe("table")
     return usual_of_cells(domain.size, delta=delta)
 
 

@@ -5,6 +5,7 @@ The noise is OpenDP's: exact samplers on integers, from a generator that the ope
 much noise: marginals_layout. Proof: docs/proofs/marginals.md.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,10 +38,9 @@ if TYPE_CHECKING:
 NAMES = ("marginal", "cell", "count")
 """Columns of what is published."""
 
-FEW_MARGINALS = 20
-"""Up to so many, Laplace noise may have the smaller deviation where delta is positive, and is tried."""
 
-WORKLOAD = "For example workload=[('age', 'sex'), ('age', 'sex', 'income')]"
+DROWNED = 0.5
+"""Mean total variation of pairs by noise alone at which a release tells little."""
 
 
 class DrawnMarginals(Drawn):
@@ -163,6 +163,25 @@ class NoisyMarginals(Mechanism):
     def deviations(self) -> NDArray[np.float64]:
         """Standard deviation of the noise on a count, for each marginal."""
         return np.array([noise_deviation(noise=KINDS[self.noise], scale=scale) for scale in self.scales])
+
+    def expected_errors(self, n: float) -> dict[Columns, float]:
+        """Total variation that noise alone gives each measured pair (each column, where there is none), at most 1.
+
+        Half of the sum over cells of E|noise|, about deviation sqrt(2/pi). A fitted model comes nearer where cells are many.
+        """
+        errors = self.layout.cells * self.deviations / (math.sqrt(2.0 * math.pi) * n)
+        order = 2 if any(len(each) == 2 for each in self.sets) else len(self.sets[0])
+        pairs = zip(self.sets, errors, strict=True)
+        return {each: min(1.0, float(error)) for each, error in pairs if len(each) == order}
+
+    def drowned(self, n: float) -> tuple[str, ...]:
+        """What to say where the noise sums to about as much as there are records; else nothing."""
+        if float(np.mean(list(self.expected_errors(n).values()))) < DROWNED:
+            return ()
+        return (
+            "The noise on the cells of a marginal sums to as much as there are records: the release tells little. "
+            "Use a larger epsilon, fewer or coarser columns, or a smaller workload.",
+        )
 
     @property
     def in_words(self) -> str:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from privurn.domain import Categories, TableDomain
+from privurn.domain.coarser import coarser, typed
 from privurn.errors import ModelError
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 from privurn.privacy.laws.noisy_tree import TreeNoise
@@ -24,30 +26,71 @@ CLASSES = 4
 MOST_THREE_WAY_CELLS = 2_000_000
 """Of the marginals of three columns that the rule takes, the smallest first: more would take minutes to fit."""
 
+MOST_COLUMNS = 60
+"""Side by side: with more, the noise on each of their pairs would leave little."""
+
+MOST_TRIPLES = 5_000
+"""Marginals of three columns that the rule takes: each is counted, whatever its size."""
+
 MOST_CELLS = 5_000_000
 """Every cell gets noise, the empty ones too, at some microseconds each."""
+
+MOST_COPIES = 100
+"""Synthetic tables drawn from the posterior: each is a fit of its own, which may take seconds."""
 
 MOST_COLUMN_CELLS = 400
 """Of one column: finer ones would drown in noise."""
 
 
-def check_sizes(sizes: Sequence[int], names: Sequence[str]) -> None:
+PLENTY = 30
+"""Cells of a column that are plenty for pairs and triples: what a finer column is told to become."""
+
+
+def check_sizes(domain: TableDomain) -> None:
     """Columns that marginals can be taken of."""
+    sizes, names = domain.sizes, domain.names
     fine = [name for name, size in zip(names, sizes, strict=True) if size > MOST_COLUMN_CELLS]
     if fine:
         raise ModelError(
             f"{_listed(fine)} {'has' if len(fine) == 1 else 'have'} more than {MOST_COLUMN_CELLS} cells, "
             "and a marginal of so many would be noise.",
-            hint="Use a larger grid step, wider bins, or group rare categories; about 30 cells a column are plenty",
+            hint=f"{_coarsening(domain, fine)}; about {PLENTY} cells a column are plenty",
         )
-    if len(sizes) > 1 and _pair_cells(sizes) > MOST_CELLS:
-        order = sorted(range(len(sizes)), key=lambda j: sizes[j])
-        kept = max(k for k in range(1, len(sizes) + 1) if _pair_cells([sizes[j] for j in order[:k]]) <= MOST_CELLS)
-        dropped = [names[j] for j in sorted(order[kept:])]
+    order = sorted(range(len(sizes)), key=lambda j: sizes[j])
+    kept = max(k for k in range(1, len(sizes) + 1) if _pair_cells([sizes[j] for j in order[:k]]) <= MOST_CELLS)
+    if len(sizes) > MOST_COLUMNS:
+        dropped = [names[j] for j in reversed(order[min(kept, MOST_COLUMNS) :])]
+        raise ModelError(
+            f"{len(sizes)} columns are too many: at most {MOST_COLUMNS} can be measured side by side.",
+            hint=f"Leave out {_listed(dropped)}, or release several tables",
+        )
+    if kept < len(sizes):
         raise ModelError(
             f"{len(sizes)} columns have {_pair_cells(sizes):,} cells by pairs; at most {MOST_CELLS:,} can be measured.",
-            hint=f"Leave out {_listed(dropped)}, or make them coarser",
+            hint=f"Leave out {_listed([names[j] for j in reversed(order[kept:])])}, or make them coarser",
         )
+
+
+def check_workload(domain: TableDomain, sets: Sequence[Columns]) -> None:
+    """Before noise is calibrated for it: not more cells than can be measured."""
+    total = sum(_cells(domain.sizes, each) for each in sets)
+    if total > MOST_CELLS:
+        largest = max(sets, key=lambda each: _cells(domain.sizes, each))
+        raise ModelError(
+            f"the workload has {total:,} cells; at most {MOST_CELLS:,} can be measured.",
+            hint=f"Leave out {'*'.join(domain.names[j] for j in largest)}, which has {_cells(domain.sizes, largest):,}, "
+            "or make its columns coarser",
+        )
+
+
+def _coarsening(domain: TableDomain, fine: Sequence[str]) -> str:
+    """What to type for columns that are too fine."""
+    typed_ones = [
+        f"{name!r} as {typed(found)}" for name in fine[:6] if (found := coarser(domain.columns[name], PLENTY)) is not None
+    ]
+    grouped = [repr(name) for name in fine[:6] if isinstance(domain.columns[name], Categories)]
+    words = [f"Declare {', '.join(typed_ones)}"] * bool(typed_ones)
+    return "; ".join([*words, *[f"group the rare categories of {', '.join(grouped)}"] * bool(grouped)])
 
 
 def _pair_cells(sizes: Sequence[int]) -> int:
@@ -72,10 +115,11 @@ def every_set(sizes: Sequence[int], *, order: int) -> tuple[Columns, ...]:
     told = [j for j, size in enumerate(sizes) if size > 1]
     found = [each for r in range(1, min(order, 2) + 1) for each in combinations(told, r)]
     if order == 3:
-        room, kept = MOST_THREE_WAY_CELLS, []
+        room = MOST_THREE_WAY_CELLS
+        kept: list[tuple[int, ...]] = []
         for each in sorted(combinations(told, 3), key=lambda places: (_cells(sizes, places), places)):
             room -= _cells(sizes, each)
-            if room < 0:
+            if room < 0 or len(kept) == MOST_TRIPLES:
                 break
             kept.append(each)
         found += sorted(kept)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privurn.domain import TableDomain
-from privurn.errors import DomainError, FormatError, ModelError
+from privurn.errors import DomainError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 from privurn.mechanisms.marginals import NoisyMarginals
-from privurn.mechanisms.marginals_layout import check_sizes, every_set, precisions
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.marginals_layout import MOST_COPIES, check_sizes, check_workload, every_set, precisions
+from privurn.mechanisms.recipe import Option, Public, Recipe, check_copies, option
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
 from privurn.privacy.profile import Guarantee
@@ -62,7 +62,8 @@ class Marginals(Recipe):
     """Whole tables: noisy counts by all sets of one, two and three columns, and a synthetic table fitted to them.
 
     `records` is the number of rows of the synthetic table: left out, as many as confidential ones (an estimate where their
-    number is secret).
+    number is secret). One table is for use at face value; several `copies` are approximate draws of the confidential table,
+    whose spread tells how far off a share or a mean may be (`privurn.combine`).
     """
 
     alias: ClassVar[str] = "noisy-marginals"
@@ -70,8 +71,11 @@ class Marginals(Recipe):
     whole_tables: ClassVar[bool] = True
 
     order: int | None = option("Most columns of a marginal, 1 to 3; left out 3, or 2 where delta is 0.")
-    workload: Any = option("Columns that are counted together, as age*sex,age*sex*income; left out, all up to the order.")
+    workload: Any = option(
+        "Columns that are counted together, as age*sex,age*sex*income=2 (=2: twice the share); left out: all up to the order."
+    )
     noise: TreeNoise | None = option("discrete-gaussian or discrete-laplace; left out, the one that suits delta.")
+    copies: int = option("Synthetic tables drawn from the posterior; 1 (default): the most probable one.", default=1)
 
     @property
     def publishes_records(self) -> bool:
@@ -85,6 +89,7 @@ class Marginals(Recipe):
             raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
         if self.order is not None and self.order not in range(1, LARGEST_SET + 1):
             raise ModelError("marginals have one, two or three columns.", hint="order=3")
+        check_copies(self.copies, self.records, most=MOST_COPIES)
         if self.order is not None and self.workload is not None:
             raise ModelError("the order and the workload both say what is measured.", hint="Leave the order out")
 
@@ -93,8 +98,9 @@ class Marginals(Recipe):
         domain = public.table
         if domain is None:
             raise ModelError("marginals are of a table with its columns side by side.")
-        check_sizes(domain.sizes, domain.names)
+        check_sizes(domain)
         sets, weights = (None, None) if self.workload is None else self._workload(domain)
+        check_workload(domain, sets or ())
         return calibrate_marginals(
             n=public.n,
             sizes=domain.sizes,
@@ -104,6 +110,18 @@ class Marginals(Recipe):
             weights=weights,
             noise=self.noise,
         )
+
+    def planned(self, public: Public) -> Iterator[Option]:
+        """With what noise alone does to a pair of columns."""
+        if public.n is None:
+            return
+        try:
+            made = self.calibrate(public)
+        except PrivurnError:
+            return
+        error = float(np.mean(list(made.expected_errors(public.n).values())))
+        words = f"{made.in_words}; noise alone puts a marginal of two columns {error:.2g} off in total variation"
+        yield Option(mechanism=self.alias, records=self.records or public.n, remark=words)
 
     def _workload(self, domain: TableDomain) -> tuple[tuple[Columns, ...], dict[Columns, float]]:
         """All single columns and the sets asked for, in order, with their weights."""
@@ -127,20 +145,22 @@ class Marginals(Recipe):
         """Sets of names and their weights, from a mapping, a list or text."""
         given = self.workload
         if isinstance(given, str):
-            given = [part.strip().split("*") for part in given.split(",")]
+            given = dict(_typed_set(part) for part in given.split(","))
         items = given.items() if isinstance(given, Mapping) else ((each, 1.0) for each in given)
         for each, weight in items:
             yield ((each,) if isinstance(each, str) else tuple(str(name).strip() for name in each)), weight
 
     def remarks(self, mechanism: NoisyMarginals, public: Public) -> tuple[str, ...]:
-        """Where the noise drowns the data."""
-        if public.n is None:
-            return ()
-        pairs = [i for i, each in enumerate(mechanism.sets) if len(each) == 2] or list(range(len(mechanism.sets)))
-        error = float(np.mean([0.4 * mechanism.layout.cells[i] * mechanism.deviations[i] / public.n for i in pairs]))
-        if error < 0.5:
-            return ()
-        return (
-            "The noise on the cells of a marginal sums to as much as there are records: the release tells little. "
-            "Use a larger epsilon, fewer or coarser columns, or a smaller workload.",
-        )
+        """Where the noise drowns the data; a secret number of records is only known from the measurements."""
+        return () if public.n is None else mechanism.drowned(public.n)
+
+
+def _typed_set(text: str) -> tuple[tuple[str, ...], float]:
+    """Columns joined by *, and a weight behind = where one is given."""
+    columns, equals, weight = text.strip().rpartition("=")
+    if not equals:
+        return tuple(text.strip().split("*")), 1.0
+    try:
+        return tuple(columns.split("*")), float(weight)
+    except ValueError:
+        raise FormatError(f"the weight {weight!r} of the workload is not a number.", hint="workload='age*sex=2'") from None

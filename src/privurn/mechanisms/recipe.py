@@ -172,6 +172,18 @@ class Recipe(Asked, ABC):
         yield Alternative(words=cls.offered, changes={"mechanism": own})
 
 
+def check_copies(copies: int, records: int | None, *, most: int) -> None:
+    """Copies of a synthetic table, which are draws of the confidential one, and have its size."""
+    if int(copies) != copies or copies < 1:
+        raise ModelError("copies must be a positive whole number.", hint="For example copies=20")
+    if copies > most:
+        raise ModelError(f"at most {most:,} copies are made.", hint=f"copies={most}, or fewer")
+    if copies > 1 and records is not None:
+        raise ModelError(
+            "copies have as many records as the confidential table.", hint="Leave the number of records or the copies out"
+        )
+
+
 def check_records(records: int) -> None:
     """Records that were asked for or chosen, before anything is paid."""
     if records > MOST_RECORDS:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from privurn.cell_tree import CellTree
 from privurn.errors import FormatError, ModelError
 from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree, check_cells, tree_shape
-from privurn.mechanisms.recipe import Public, Recipe, option
+from privurn.mechanisms.recipe import Public, Recipe, check_copies, option
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
@@ -167,16 +167,9 @@ class NoisyTree(Recipe):
         super().check()
         if self.noise is not None and self.noise not in KINDS:
             raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
-        for name in ("guess", "copies"):
-            given = getattr(self, name)
-            if given is not None and (int(given) != given or given < 1):
-                raise ModelError(f"{name} must be a positive whole number.", hint=f"For example {name}=20")
-        if self.copies > MOST_COPIES:
-            raise ModelError(f"at most {MOST_COPIES} copies are made.", hint=f"copies={MOST_COPIES}, or fewer")
-        if self.copies > 1 and self.records is not None:
-            raise ModelError(
-                "copies have as many records as the confidential table.", hint="Leave the number of records or the copies out"
-            )
+        if self.guess is not None and (int(self.guess) != self.guess or self.guess < 1):
+            raise ModelError("guess must be a positive whole number.", hint="For example guess=20")
+        check_copies(self.copies, self.records, most=MOST_COPIES)
 
     def calibrate(self, public: Public) -> PerturbedTree:
         """The layout and the least noise."""

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privurn.domain import AnyDomain, Categories, ColumnDomain, JointDomain, OpenLabels, TableDomain
-from privurn.domain.column import MOST_CELLS
+from privurn.domain import AnyDomain, Categories, ColumnDomain, OpenLabels, TableDomain, several_columns
 from privurn.mechanisms.recipe import Option
 from privurn.privacy.profile import Guarantee
 from privurn.releases.plan import options
@@ -129,9 +128,8 @@ def check(
     checked = tuple(_column(name, each, figures.columns[name], figures.n) for name, each in columns.items())
     sizes = [each.cells for each in checked]
     cells = math.prod(each for each in sizes if each is not None) if None not in sizes else None
-    joint = None if cells is None or cells > MOST_CELLS else JointDomain(columns)  # type: ignore[arg-type]
-    too_many = cells is not None and joint is None
-    planned = [] if too_many else options(n=figures.n, cells=cells, guarantee=guarantee, domain=joint)
+    joint = None if cells is None else several_columns(columns)  # type: ignore[arg-type]
+    planned = options(n=figures.n, cells=None if joint is None else joint.size, guarantee=guarantee, domain=joint)
     return Check(figures.n, checked, cells, figures.filled, guarantee, tuple(planned))
 
 

@@ -17,7 +17,7 @@ from privurn.certificates.certify import certify, check_certifiable
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain
+from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain, several_columns
 from privurn.errors import ConfidentialWarning, DomainError
 from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
@@ -53,15 +53,16 @@ def release(
     data
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array or DuckDB relation.
     mechanism
-        Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior), `Urn` on
-        other public domains (`NoisyCounts` where delta is 0), `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw
-        from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the
-        uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from
-        a small parametric model). `Marginals` takes whole tables of up to about 30 columns side by side, and makes a synthetic
-        table. What a mechanism leaves open is the best that the guarantee allows.
+        Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior),
+        `Marginals` on other tables of several columns with more than 100 joint cells (likewise), `Urn` on other public domains
+        (`NoisyCounts` where delta is 0), `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain
+        urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the uniform),
+        `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from a small
+        parametric model). `Marginals` takes up to about 30 columns side by side. What a mechanism leaves open is the best that
+        the guarantee allows.
     domain
-        Public knowledge: a mapping from columns to `Grid`, `Bins`, `Dates`, `Categories` (several are taken jointly) or one to
-        `OpenLabels`; one of those alone where the table has one column and is no CSV file.
+        Public knowledge: a mapping from columns to `Grid`, `Bins`, `Dates`, `Categories` (several are taken jointly, but by
+        `Marginals`) or one to `OpenLabels`; one of those alone where the table has one column and is no CSV file.
     epsilon, delta
         The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
     contributions
@@ -89,6 +90,8 @@ def release(
     51
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
+    if mechanism is None:
+        mechanism = _usual_of_several(domain, delta=delta)
     if mechanism is not None:
         check_recipe(mechanism)
         if mechanism.whole_tables:
@@ -246,6 +249,13 @@ def named_columns(domain: Any, source: Source) -> dict[str, ColumnDomain | OpenL
     if not found or not all(isinstance(each, (ColumnDomain, OpenLabels)) for each in found.values()):
         raise DomainError("a domain is needed.", hint="Grid, Bins, Dates, Categories, OpenLabels, or columns mapped to them")
     return found
+
+
+def _usual_of_several(domain: Any, *, delta: float) -> Recipe | None:
+    """What is made of several columns where nothing is asked for; None where there is one, or where the table must say."""
+    if isinstance(domain, Mapping) and all(isinstance(each, ColumnDomain) for each in domain.values()):
+        domain = several_columns(domain)
+    return usual(domain, delta=delta)() if isinstance(domain, (JointDomain, TableDomain)) and len(domain.columns) > 1 else None
 
 
 def _named_domain(domain: Any, source: Source) -> JointDomain | str:

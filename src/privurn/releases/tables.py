@@ -13,15 +13,14 @@ from privurn.certificates.certify import certify
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.domain import ColumnDomain, JointDomain, TableDomain
-from privurn.errors import DomainError, ModelError
-from privurn.inference.tables.fit import Fit, fit_mixture
-from privurn.inference.tables.sampling import synthetic_cells
+from privurn.errors import DomainError
+from privurn.inference.tables.fit import Fit
+from privurn.inference.tables.synthetic import synthetic_table
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.marginal_counts import count_marginals
-from privurn.mechanisms.recipe import Public, Recipe, check_records
-from privurn.mechanisms.table_measurements import MeasuredTable
-from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
+from privurn.mechanisms.recipe import Public, Recipe
+from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
 from privurn.releases.release import pay, tell_custodian
@@ -29,11 +28,14 @@ from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows
-from privurn.tables.output import decode_side_by_side, number_table
+from privurn.tables.output import number_table
 from privurn.tables.special_cells import SpecialCells
 
 POOR_FIT = 1.1
 """Mean squared residual from which on the model does not follow what was measured."""
+
+TOLD_EVERY = 50
+"""Steps of a fit after which its progress is told."""
 
 
 def release_table(
@@ -47,13 +49,14 @@ def release_table(
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Release:
     """The measurements of a whole table and a synthetic one made from them; called by `release`."""
-    columns = table_domain(domain)
+    declared = table_domain(domain)
     secret = guarantee.neighbouring == "add-remove"
     randomness = entropy or SystemEntropy()
-    stated = columns.to_json()
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
-        source.check_columns(list(columns.names))
+        source.check_columns(list(declared.names))
+        columns = declared.in_order(source.types)
+        stated = columns.to_json()
         progress("planning")
         n = None if secret else int(source.connection.sql("SELECT count(*) FROM t").fetchall()[0][0])
         if n is not None:
@@ -80,14 +83,21 @@ def release_table(
         payment=payment.stamp,
     )
     made = Release(published, kind, certificate, (*remarks, *payment.remarks), payer.ledger, measured=True)
+    if secret:
+        made = replace(made, remarks=(*made.remarks, *table.mechanism.drowned(table.n)))
     progress("fitting")
     notes: list[str] = []
 
+    def told(done: int, total: int, misfit: float) -> None:
+        if done % TOLD_EVERY == 0 or done == total:
+            progress(f"fitting: {done} of {total}, misfit {misfit:.2f}")
+
     def records() -> SyntheticTable:
         seed = public_seed(randomness)
-        synthetic, fit = synthetic_records(table, records=recipe.records, seed=seed)
-        notes.extend(_fit_remarks(fit))
-        return SyntheticTable(synthetic, 1, seed)
+        copies: int = recipe.copies  # type: ignore[attr-defined]  # as above
+        synthetic, fit = synthetic_table(table, records=recipe.records, copies=copies, seed=seed, progress=told)
+        notes.extend(_fit_remarks(fit) if copies == 1 else ())
+        return SyntheticTable(synthetic, copies, seed)
 
     made = made.with_records(records)
     return replace(made, remarks=(*made.remarks, *notes))
@@ -102,20 +112,6 @@ def table_domain(domain: Any) -> TableDomain:
     if isinstance(domain, Mapping) and not isinstance(domain, ColumnDomain):
         return TableDomain(domain)
     raise DomainError("a table's columns must be named.", hint="domain={'age': Grid(0, 99, 1), 'sex': Categories(['f', 'm'])}")
-
-
-def synthetic_records(table: MeasuredTable, *, records: int | None, seed: int) -> tuple[Any, Fit]:
-    """Records fitted to the measurements alone, as an Arrow table of the domain's columns, and the fit behind them.
-
-    Left out, there are as many as confidential ones, an estimate where that number is secret.
-    """
-    if table.domain is None:
-        raise ModelError("records need the columns' domains.")
-    rows = round(table.n) if records is None else records
-    check_records(rows)
-    fit = fit_mixture(table, seed=seed)
-    cells = synthetic_cells(fit.mixture, rows, seed=seed)
-    return decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed)), fit
 
 
 def _fit_remarks(fit: Fit) -> tuple[str, ...]:

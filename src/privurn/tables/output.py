@@ -52,14 +52,14 @@ def decode(
     return pa.table(columns)
 
 
-def decode_side_by_side(cells: Sequence[NDArray[np.int64]], columns: Mapping[str, ColumnDomain], *, entropy: Integers) -> Any:
+def decode_side_by_side(cells: Sequence[NDArray[Any]], columns: Mapping[str, ColumnDomain], *, entropy: Integers) -> Any:
     """Arrow table of records whose cells are given column by column."""
     import pyarrow as pa
 
     found = {}
     for own, (name, column) in zip(cells, columns.items(), strict=True):
         spread = entropy if isinstance(column, Bins) and column.within == "uniform" else None
-        found[name] = _decode_column(own, column, spread=spread)
+        found[name] = _decode_column(own.astype(np.int64), column, spread=spread)
     return pa.table(found)
 
 

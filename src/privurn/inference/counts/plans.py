@@ -142,6 +142,16 @@ def linear_weights(functional: Functional, *, domain: JointDomain, within: Withi
     return _Cells(domain, within).linear(functional)
 
 
+def value_ends(domain: ColumnDomain, *, within: WithinBins) -> tuple[Floats, Floats]:
+    """Where the numbers of each cell of a column begin and end; NaN for cells that are no numbers."""
+    values = cell_values(domain)
+    if not isinstance(domain, Bins) or within == "midpoint":
+        return values, values
+    edges = np.array([float(edge) for edge in domain.edges])
+    rest = np.full(domain.size - domain.n_values, np.nan)
+    return np.append(edges[:-1], rest), np.append(edges[1:], rest)
+
+
 def _groups(features: Sequence[Floats], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The group of each cell, and one cell of each group. Groups come in the order of the first feature's values."""
     groups, kept = np.zeros(size, np.int64), np.zeros(1, np.int64)
@@ -194,13 +204,7 @@ class _Cells:
 
     def edges(self, name: str) -> tuple[Floats, Floats]:
         """Where the numbers of each of a column's own cells begin and end; NaN for cells that are no numbers."""
-        domain = self.domain.columns[name]
-        values = cell_values(domain)
-        if not isinstance(domain, Bins) or self.within == "midpoint":
-            return values, values
-        edges = np.array([float(edge) for edge in domain.edges])
-        rest = np.full(domain.size - domain.n_values, np.nan)
-        return np.append(edges[:-1], rest), np.append(edges[1:], rest)
+        return value_ends(self.domain.columns[name], within=self.within)
 
     def ends(self, name: str) -> tuple[Floats, Floats]:
         """The same for all joint cells."""

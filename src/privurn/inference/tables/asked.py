@@ -1,10 +1,10 @@
 """What can be asked of a whole table, and how it is written.
 
-mean(age), cdf(age, 40)                  of one column
+mean(age), cdf(age, 40), q0.9(age)       of one column; median(age) is q0.5(age)
 P(sex=f), P(18<=age<65, sex=f)           shares of all records, of up to three columns
-mean(hours | sex=f)                      of the records that fulfil a condition
+mean(hours | sex=f), median(hours | ...) of the records that fulfil a condition
 P(income=high | sex=f)                   likewise
-A - B                                    the difference of two of these
+A - B                                    the difference of two of these, but of a quantile and something else
 table(age, sex)                          the share of every joint cell of up to three columns
 """
 
@@ -21,14 +21,15 @@ from privurn.errors import FormatError
 from privurn.inference.counts.asked import _conditions
 from privurn.inference.counts.functionals import Functional, parse_functionals
 from privurn.inference.counts.open_labels import quoted
-from privurn.inference.counts.plans import WithinBins, linear_weights
+from privurn.inference.counts.plans import WithinBins, linear_weights, value_ends
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 
 Floats = NDArray[np.float64]
 
-EXAMPLES = "mean(age), P(sex=f), mean(hours | sex=f), mean(hours | sex=f) - mean(hours | sex=m), table(age, sex)"
+EXAMPLES = "mean(age), q0.9(age), P(sex=f), mean(hours | sex=f), mean(hours | sex=f) - mean(hours | sex=m), table(age, sex)"
 
 _TABLE = re.compile(r"^\s*table\s*\((?P<inner>.*)\)\s*$")
+_QUANTILE = re.compile(r"^\s*(?P<word>median|q[0-9][0-9.eE+-]*)\s*\((?P<inner>[^|]*)(?:\|(?P<given>[^|]*))?\)\s*$")
 _GIVEN = re.compile(r"^\s*(?P<word>mean|P)\s*\((?P<inner>[^|]*)\|(?P<given>[^|]*)\)\s*$")
 
 
@@ -49,11 +50,41 @@ class Question:
     name: str
     ratios: tuple[Ratio, ...]
 
+    @property
+    def steps(self) -> "tuple[Question, ...]":
+        """What must be estimated for it."""
+        return (self,)
 
-def questions(ask: str | Iterable[str] | None, domain: TableDomain, *, within: WithinBins = "uniform") -> list[Question]:
+
+@dataclass(frozen=True, eq=False)
+class Quantile:
+    """Where the shares at or below each value of a column reach a level; the last of them is 1 and not asked for."""
+
+    level: float
+    lows: Floats
+    highs: Floats
+    shares: tuple[Question, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileQuestion:
+    """A name, and the quantile or the difference of two of them that it stands for."""
+
+    name: str
+    quantiles: tuple[Quantile, ...]
+
+    @property
+    def steps(self) -> tuple[Question, ...]:
+        """What must be estimated for it."""
+        return tuple(share for each in self.quantiles for share in each.shares)
+
+
+def questions(
+    ask: str | Iterable[str] | None, domain: TableDomain, *, within: WithinBins = "uniform"
+) -> "list[Question | QuantileQuestion]":
     """What was asked for; left out, means of numbers and shares of categories."""
     listed = default_questions(domain) if ask is None else [ask] if isinstance(ask, str) else list(ask)
-    found: list[Question] = []
+    found: list[Question | QuantileQuestion] = []
     for each in listed:
         if not isinstance(each, str):
             raise FormatError("what is asked of a table is text.", hint=f"For example {EXAMPLES}")
@@ -64,7 +95,13 @@ def questions(ask: str | Iterable[str] | None, domain: TableDomain, *, within: W
         texts = [part + ")" for part in parts[:-1]] + [parts[-1]]
         if len(texts) > 2:
             raise FormatError(f"{each!r} is more than a difference of two.", hint=f"For example {EXAMPLES}")
-        found.append(Question(each.strip(), tuple(_ratio(text, domain, within) for text in texts)))
+        quantiles = [_QUANTILE.match(text) is not None for text in texts]
+        if any(quantiles) and not all(quantiles):
+            raise FormatError(f"{each!r} is a difference of a quantile and something else.", hint=f"For example {EXAMPLES}")
+        if all(quantiles):
+            found.append(QuantileQuestion(each.strip(), tuple(_quantile(text, domain, within) for text in texts)))
+        else:
+            found.append(Question(each.strip(), tuple(_ratio(text, domain, within) for text in texts)))
     if len({each.name for each in found}) < len(found) or not found:
         raise FormatError("something must be asked for, each thing once.", hint=f"For example {EXAMPLES}")
     return found
@@ -112,6 +149,24 @@ def _ratio(text: str, domain: TableDomain, within: WithinBins) -> Ratio:
         [(top.places, top.above), (top.places, top.below), (condition.places, condition.above)], domain
     )
     return Ratio(places, above * where, below * where, top.offset)
+
+
+def _quantile(text: str, domain: TableDomain, within: WithinBins) -> Quantile:
+    """A quantile as shares at or below each value of the records that fulfil the condition and have a number."""
+    match = _QUANTILE.match(text)
+    assert match is not None
+    [functional] = parse_functionals([f"{match['word']}({match['inner']})"])
+    given = "" if match["given"] is None else f" | {match['given']}"
+    mean = _ratio(f"mean({match['inner']}{given})", domain, within)  # refuses what has no numbers
+    name = str(functional.column)
+    column, place = domain.columns[name], domain.names.index(name)
+    lows, highs = (each[: column.n_values] for each in value_ends(column, within=within))
+    shape = [-1 if j == place else 1 for j in mean.places]
+    shares = []
+    for i in range(column.n_values - 1):
+        inside = (np.arange(column.size) <= i).astype(np.float64).reshape(shape)
+        shares.append(Question(f"{text.strip()}, value {i + 1}", (Ratio(mean.places, mean.below * inside, mean.below),)))
+    return Quantile(functional.at, lows, highs, tuple(shares))
 
 
 def _weighted(functional: Functional, domain: TableDomain, within: WithinBins) -> Ratio:

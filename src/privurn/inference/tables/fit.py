@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.objective import Objective, Single
+from privurn.inference.tables.threads import one_thread
 from privurn.mechanisms.table_measurements import MeasuredTable
 
 Progress = Callable[[int, int, float], None]
@@ -56,6 +57,8 @@ class Fit:
     """Mean squared residual of the measured cells in deviations of their noise."""
     eta: Single
     xi: Single
+    n: float
+    """Records that the fitted counts speak of: where their number is secret, a draw has one of its own."""
 
 
 def fit_mixture(
@@ -72,18 +75,23 @@ def fit_mixture(
     rng = np.random.default_rng([seed, 1])
     eta = np.float32(chosen.start) * rng.standard_normal(chosen.classes, np.float32)
     xi = np.float32(chosen.start) * rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
-    return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
+    with one_thread():
+        return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
 
 
-def draw_mixture(table: MeasuredTable, *, seed: int, settings: FitSettings | None = None) -> Fit:
-    """One approximate draw from the posterior: randomise, then optimise."""
+def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: FitSettings | None = None) -> Fit:
+    """One approximate draw from the posterior, the `number`-th of a seed: randomise, then optimise.
+
+    What is drawn are the shares of the confidential table: the misfit knows the noise and no sampling from a population.
+    """
     chosen = settings or FitSettings()
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([seed, 2, number])
     noisy = table.counts + rng.standard_normal(len(table.counts)) * np.repeat(table.mechanism.deviations, table.layout.cells)
     shifted = replace(table, counts=noisy)
     eta = rng.standard_normal(chosen.classes, np.float32)
     xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
-    return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
+    with one_thread():
+        return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
 
 
 def _optimised(
@@ -121,7 +129,7 @@ def _optimised(
         progress(step + 1, total, 2.0 * misfit / (measured if triples else low_order or 1))
     misfit, _, _ = objective.value(weights, cells, triples=True)
     mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
-    return Fit(mixture, 2.0 * misfit / measured, eta, xi)
+    return Fit(mixture, 2.0 * misfit / measured, eta, xi, table.n)
 
 
 def _adam(parameter: Single, gradient: Single, first: Single, second: Single, *, step: int, rate: float) -> None:

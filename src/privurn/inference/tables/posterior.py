@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError
+from privurn.errors import FormatError, ModelError
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Run
 from privurn.inference.tables.answers import LARGEST_UNEXPLAINED, Figures, answer_questions, regress
-from privurn.inference.tables.asked import questions
+from privurn.inference.tables.asked import QuantileQuestion, Question, questions
 from privurn.inference.tables.fit import Fit, FitSettings, fit_mixture
 from privurn.inference.tables.formula import TableRegression
+from privurn.inference.tables.quantiles import Curve
 from privurn.mechanisms.table_measurements import MeasuredTable
 
 if TYPE_CHECKING:
@@ -51,35 +52,84 @@ class TablePosterior(Posterior):
     table: MeasuredTable
     parts: tuple[Figures, ...]
     fit: Fit
+    asked: tuple[Question | QuantileQuestion, ...] | None = None
+    """Left out: everything in `parts`, as of a regression."""
     of: Of = "population"
     seed: int = 0
     drawn: int = DRAWS
+    settings: FitSettings | None = None
+    """Of synthetic records; left out, the usual ones."""
 
     @cached_property
     def figures(self) -> tuple[TableFigure, ...]:
-        """One for each name."""
+        """One for each thing that was asked, in that order."""
+        if self.asked is None:
+            return tuple(self._estimated.values())
+        return tuple(
+            self._estimated[each.name] if isinstance(each, Question) else self._quantile_figure(each) for each in self.asked
+        )
+
+    def _quantile_figure(self, question: QuantileQuestion) -> TableFigure:
+        curves, beside = self._curves(question), self._curves(question, direct=True)
+        crossed = [
+            self._estimated[each.shares[min(curve.place, len(each.shares) - 1)].name].unexplained
+            for each, curve in zip(question.quantiles, curves or (), strict=True)
+            if each.shares
+        ]
+        return TableFigure(
+            name=question.name,
+            estimate=float(_difference([curve.reached(np.zeros(1)) for curve in curves or ()])[0]),
+            deviation=float(self._quantile_draws[question.name].std()),
+            direct=None if beside is None else float(_difference([curve.reached(np.zeros(1)) for curve in beside])[0]),
+            direct_deviation=None if beside is None else float(np.sqrt(sum(curve.spread**2 for curve in beside))),
+            unexplained=max(crossed, default=0.0),
+        )
+
+    def _curves(self, question: QuantileQuestion, *, direct: bool = False) -> list[Curve] | None:
+        """The distribution functions that quantiles are read from; None where one was not measured."""
         found = []
+        for each in question.quantiles:
+            steps = [self._estimated[share.name] for share in each.shares]
+            pairs = [(one.direct, one.direct_deviation) if direct else (one.estimate, one.deviation) for one in steps]
+            if any(share is None for share, _ in pairs):
+                return None
+            shares, deviations = np.array([*pairs, (1.0, 0.0)], np.float64).T
+            found.append(Curve(each.level, each.lows, each.highs, shares, deviations))
+        return found
+
+    @cached_property
+    def _quantile_draws(self) -> dict[str, Floats]:
+        """Of the laws of quantiles and of their differences, by name."""
+        rng = np.random.default_rng([self.seed, 5])
+        return {
+            each.name: _difference([curve.drawn(self.drawn, rng=rng) for curve in self._curves(each) or ()])
+            for each in self.asked or ()
+            if isinstance(each, QuantileQuestion)
+        }
+
+    @cached_property
+    def _estimated(self) -> dict[str, TableFigure]:
+        """All that was estimated, by name."""
+        found = {}
         for part in self.parts:
             deviations = np.sqrt(np.diag(self._covariance(part)))
             beside = part.direct_population_deviation if self.of == "population" else part.direct_table_deviation
             for i, name in enumerate(part.names):
                 direct = (float(part.direct[i]), float(beside[i])) if np.isfinite(part.direct[i]) else (None, None)
-                found.append(
-                    TableFigure(
-                        name=name,
-                        estimate=float(part.estimate[i]),
-                        deviation=float(deviations[i]),
-                        direct=direct[0],
-                        direct_deviation=direct[1],
-                        unexplained=float(part.unexplained[i]),
-                    )
+                found[name] = TableFigure(
+                    name=name,
+                    estimate=float(part.estimate[i]),
+                    deviation=float(deviations[i]),
+                    direct=direct[0],
+                    direct_deviation=direct[1],
+                    unexplained=float(part.unexplained[i]),
                 )
-        return tuple(found)
+        return found
 
     @property
     def size(self) -> float:
         """The least n0 that was used: how many records' worth the fitted model is trusted."""
-        return min(part.discrepancy.size for part in self.parts)
+        return min((part.discrepancy.size for part in self.parts), default=self.table.n)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,18 +137,22 @@ class TablePosterior(Posterior):
         return tuple(each.name for each in self.figures)
 
     def summary(self, *, level: float | None = None) -> tuple[Summary, ...]:
-        """Estimate, deviation and normal interval of each figure."""
+        """Estimate, deviation and interval of each figure: a normal one, but equal-tailed of quantiles."""
         from scipy.special import ndtri
 
         chosen = self.checked_level(level)
         reach = float(ndtri(0.5 + 0.5 * chosen))
+        ends = {
+            name: np.quantile(drawn, [0.5 - 0.5 * chosen, 0.5 + 0.5 * chosen], method="inverted_cdf")
+            for name, drawn in self._quantile_draws.items()
+        }
         return tuple(
             Summary(
                 name=each.name,
                 mean=each.estimate,
                 deviation=each.deviation,
-                lower=each.estimate - reach * each.deviation,
-                upper=each.estimate + reach * each.deviation,
+                lower=float(ends[each.name][0]) if each.name in ends else each.estimate - reach * each.deviation,
+                upper=float(ends[each.name][1]) if each.name in ends else each.estimate + reach * each.deviation,
                 level=chosen,
                 effective_draws=float("nan"),
                 tail_effective_draws=float("nan"),
@@ -119,6 +173,8 @@ class TablePosterior(Posterior):
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             numbers = part.estimate + rng.standard_normal((self.drawn, len(part.names))) @ root.T
             variables |= {name: numbers[None, :, i] for i, name in enumerate(part.names)}
+        variables |= {name: drawn[None, :] for name, drawn in self._quantile_draws.items()}
+        variables = {each.name: variables[each.name] for each in self.figures}
         return Draws(variables=variables, markov=False, attributes=self.attributes)
 
     @property
@@ -134,7 +190,7 @@ class TablePosterior(Posterior):
 
     def problems(self) -> tuple[str, ...]:
         """What to know before the figures are used."""
-        found = [word for part in self.parts for word in part.remarks]
+        found = [*self.table.mechanism.drowned(self.table.n), *(word for part in self.parts for word in part.remarks)]
         if any(part.discrepancy.triples == 0 for part in self.parts):
             found.append(
                 "no three columns were measured together: how far the table is from the model was assumed, not learnt "
@@ -158,20 +214,38 @@ class TablePosterior(Posterior):
         columns = {name: _values(domain)[part.cells[i]] for i, (name, domain) in enumerate(named)}
         return {**columns, "weight": part.weights}
 
+    def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
+        """Records made from the measurements as a table: any number of one copy, or copies of the confidential size.
+
+        One copy is the most probable table. Several are approximate draws, each behind its number in a column `copy`;
+        `privurn.combine` puts together shares and means from them. For regressions use a model: tables shrink associations.
+        """
+        from privurn.inference.tables.synthetic import synthetic_table
+
+        chosen = self.seed if seed is None else seed
+        return synthetic_table(self.table, records=records, copies=copies, seed=chosen, settings=self.settings)[0]
+
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> "Figure":
         """Intervals of the figures."""
-        from privurn.drawing.figure import blank, line
+        from privurn.drawing.figure import blank, line, short
 
-        figure, [axes] = blank("Figures with their intervals", rows=1, height=1.5 + 0.3 * len(self.figures))
+        if kind not in (None, "intervals"):
+            raise FormatError(f"a whole table has no picture {kind!r}.", hint="kind='intervals'")
+        figure, axes = blank("Figures with their intervals", height=1.5 + 0.3 * len(self.figures))
         for i, each in enumerate(self.summary(level=level)):
             axes.plot([each.lower, each.upper], [i, i], **line(0))
-            axes.plot([each.mean], [i], "o", **{"color": line(0)["color"]})
-        axes.set_yticks(range(len(self.figures)), self.names)
+            axes.plot([each.mean], [i], "o", color=line(0)["color"])
+        axes.set_yticks(range(len(self.figures)), [short(name) for name in self.names])
         axes.invert_yaxis()
         return figure
 
     def _covariance(self, part: Figures) -> Floats:
         return part.population_covariance if self.of == "population" else part.table_covariance
+
+
+def _difference(numbers: Sequence[Floats]) -> Floats:
+    """The only ones, or the first less the second."""
+    return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
 def table_posterior(
@@ -191,12 +265,16 @@ def table_posterior(
         raise ModelError("a table has figures of the population or of the sample.", hint="of='sample'")
     if model is not None and ask is not None:
         raise ModelError("a regression reports its coefficients.", hint="Leave ask out")
+    asked = None if model is not None else tuple(questions(ask, table.domain))
+    if model is not None:
+        model.variables(table.domain)  # what makes no sense is refused before the fit
     seed = (run.seed if run is not None else None) or 0
     fit = fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
     if model is not None:
         parts = [regress(table, fit.mixture, model, table.domain)]
     else:
-        parts = answer_questions(table, fit.mixture, questions(ask, table.domain))
+        steps = {step.name: step for each in asked or () for step in each.steps}
+        parts = answer_questions(table, fit.mixture, list(steps.values()))
     for part in parts:
         worst = int(part.unexplained.argmax())
         if part.unexplained[worst] > LARGEST_UNEXPLAINED:
@@ -206,4 +284,14 @@ def table_posterior(
                 hint="Use fewer terms, or ask the custodian for a workload that holds these columns together",
             )
     drawn = run.draws if run is not None and run.draws is not None else DRAWS
-    return TablePosterior(level=level, table=table, parts=tuple(parts), fit=fit, of=of, seed=seed, drawn=int(drawn))
+    return TablePosterior(
+        level=level,
+        table=table,
+        parts=tuple(parts),
+        fit=fit,
+        asked=asked,
+        of=of,
+        seed=seed,
+        drawn=int(drawn),
+        settings=settings,
+    )

@@ -28,18 +28,21 @@ def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator
     return counts
 
 
-def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int) -> NDArray[np.int64]:
-    """So many records in random order, a row for each column and the cell of each record in it."""
+def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int, number: int = 0) -> NDArray[np.uint16]:
+    """So many records in random order, a row for each column and the cell of each record in it; the `number`-th of a seed."""
     if records < 1:
         raise ModelError("a synthetic table needs at least one record.", hint="For example records=1000")
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([seed, 3, number])
     per_class = systematic_counts(mixture.weights * records, rng=rng)
     ends = np.concatenate([[0], np.cumsum(per_class)])
-    found = np.empty((len(mixture.sizes), records), np.int64)
+    found = np.empty((len(mixture.sizes), records), np.uint16)
     for k, size in enumerate(per_class):
         if size == 0:
             continue
         for j in range(len(mixture.sizes)):
             counts = systematic_counts(mixture.column(j)[k] * size, rng=rng)
-            found[j, ends[k] : ends[k + 1]] = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-    return found[:, rng.permutation(records)]
+            found[j, ends[k] : ends[k + 1]] = rng.permutation(np.repeat(np.arange(len(counts), dtype=np.uint16), counts))
+    order = rng.permutation(records)
+    for column in found:  # one at a time: a second table of millions of records would not fit beside the first
+        column[:] = column[order]
+    return found

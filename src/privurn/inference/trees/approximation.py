@@ -9,7 +9,7 @@ What is taken from here and what from the exact chain: docs/explanation/polya-tr
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,8 @@ class Propagation:
         needed = np.maximum(ends[first], ends[first + 1])
         points = below.nodes["width"][first] * below.nodes["width"][first + 1]
         shares, group = np.unique(np.round(nodes["share"][split], 12), return_inverse=True)
-        chosen, size = [], 1
+        chosen: list[Any] = []
+        size = 1
         for number in np.flatnonzero(np.bincount(group, minlength=len(shares)) >= FEW):
             here = np.flatnonzero(group == number)
             here = here[np.argsort(needed[here], kind="stable")]

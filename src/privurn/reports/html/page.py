@@ -6,6 +6,7 @@ from typing import Any
 from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError, NoRelease
 from privurn.extras import need
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
 from privurn.output_files import check_new_file, write_file
 from privurn.privacy.certificate import Certificate
@@ -16,6 +17,7 @@ from privurn.reports.html.conclusions import conclusions, face_value
 from privurn.reports.html.markup import Markup, joined, tag, void
 from privurn.reports.html.released import read_data, read_release
 from privurn.reports.html.style import STYLE
+from privurn.reports.html.whole_tables import table_sections
 
 PUBLIC_NAME = "report.html"
 CONFIDENTIAL_NAME = "CONFIDENTIAL-report.html"
@@ -48,8 +50,6 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
     promise = _promise(certificate)
     if certificate["synthetic"] is not None:
         need("inference", what="reports on measurements")
-    released = read_release(home, certificate)
-    own = None if data is None else compared_columns(released, read_data(data, certificate), certificate)
     page = _document(
         promise,
         _title(certificate, confidential=confidential),
@@ -57,9 +57,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
             public.what_was_released(promise),
             public.what_is_promised(promise),
             public.pictures(promise),
-            released_columns(released, certificate) if own is None else own,
-            face_value(home, certificate, promise.mechanism),
-            conclusions(home, certificate),
+            *_content(home, certificate, data, promise.mechanism),
             public.parameters(promise),
             public.payment(promise),
             public.assumptions(promise),
@@ -68,6 +66,16 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
         confidential=confidential,
     )
     return write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"), private=confidential)
+
+
+def _content(folder: Path, certificate: Certificate, data: Any, mechanism: Mechanism) -> list[Markup]:
+    """What was released, beside the data where they are given, and what may be concluded from it."""
+    if certificate["domain"]["kind"] == "table":
+        return table_sections(folder, certificate, data)
+    released = read_release(folder, certificate)
+    own = None if data is None else compared_columns(released, read_data(data, certificate), certificate)
+    columns = released_columns(released, certificate) if own is None else own
+    return [columns, face_value(folder, certificate, mechanism), conclusions(folder, certificate)]
 
 
 def _checked(folder: Path) -> Certificate:
@@ -115,10 +123,6 @@ def _promise(certificate: Certificate) -> public.Promise:
         contributions=certificate["privacy_unit"]["contributions"],
     )
     mechanism = rebuild(**certificate["mechanism"])
-    if certificate["domain"]["kind"] == "table":
-        raise FormatError(
-            "a report is about columns taken jointly, and this folder holds a whole table.", hint="privurn infer DIR"
-        )
     if not mechanism.synthetic:
         raise FormatError(
             f"a report is about synthetic data, and this folder holds {mechanism.rows_are}.", hint="privurn verify DIR"

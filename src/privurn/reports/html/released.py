@@ -112,10 +112,15 @@ def read_data(data: Any, certificate: Certificate) -> Cells | dict[str | None, f
 
 def _check_size(counts: CountTable, n: int | None) -> None:
     if n is not None and counts.n != n:
-        raise DomainError(
-            f"the data do not hold the {n:,} records that the certificate says the release was made from.",
-            hint="Give the table that was released, such as data='people.csv'",
-        )
+        raise other_table(n)
+
+
+def other_table(n: int) -> DomainError:
+    """For data that cannot be what was released."""
+    return DomainError(
+        f"the data do not hold the {n:,} records that the certificate says the release was made from.",
+        hint="Give the table that was released, such as data='people.csv'",
+    )
 
 
 def _joint(certificate: Certificate) -> JointDomain:

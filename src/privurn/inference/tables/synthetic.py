@@ -1,0 +1,58 @@
+"""Synthetic tables from noisy marginals: one for use at face value, or several copies drawn from the posterior.
+
+A copy is a mixture drawn from its (approximate) posterior, and as many records as the confidential table has, taken from it
+systematically. The draw is one of the confidential table's shares, without sampling from a population, and systematic records
+add next to none: so copies are combined as tables drawn from their posterior are (`privurn.combine`), about the population with
+U + (1 + 1/M) B, about the confidential table with (1 + 1/M) B. That holds for what was measured, shares of cells and means;
+regressions on copies are shrunk, like those on one table.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from privurn.errors import ModelError
+from privurn.inference.tables.fit import Fit, FitSettings, Progress, draw_mixture, fit_mixture
+from privurn.inference.tables.sampling import synthetic_cells
+from privurn.mechanisms.marginals_layout import MOST_COPIES
+from privurn.mechanisms.published import copy_column
+from privurn.mechanisms.recipe import check_copies, check_records
+from privurn.mechanisms.table_measurements import MeasuredTable
+from privurn.privacy.entropy import SeededEntropy
+from privurn.tables.output import decode_side_by_side
+
+
+def synthetic_table(
+    table: MeasuredTable,
+    *,
+    records: int | None,
+    copies: int = 1,
+    seed: int,
+    settings: FitSettings | None = None,
+    progress: Progress = lambda done, total, misfit: None,
+) -> tuple[Any, Fit]:
+    """Records made from the measurements alone as an Arrow table of the domain's columns, and the (last) fit behind them.
+
+    `records` of a single copy: left out, as many as confidential ones, an estimate where that number is secret. Several copies
+    stand one after the other, each behind its number; each has as many records as its draw says that there are. `progress` is
+    told the steps of the only fit, or the copies that are done.
+    """
+    check_copies(copies, records, most=MOST_COPIES)
+    check_records(copies * (round(table.n) if records is None else records))
+    if table.domain is None:
+        raise ModelError("records need the columns' domains.")
+    found, sizes = [], []
+    for number in range(copies):
+        if copies == 1:
+            fit = fit_mixture(table, seed=seed, settings=settings, progress=progress)
+        else:
+            fit = draw_mixture(table, seed=seed, number=number, settings=settings)
+            progress(number + 1, copies, fit.misfit)
+        sizes.append(round(fit.n) if records is None else records)
+        found.append(synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number))
+    cells = np.concatenate(found, axis=1)
+    made = decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed))
+    if copies == 1:
+        return made, fit
+    numbered = np.repeat(np.arange(1, copies + 1), sizes)
+    return made.add_column(0, copy_column(table.domain.columns), [numbered]), fit
