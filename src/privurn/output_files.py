@@ -5,6 +5,7 @@ hidden name of its own beside the target, so that a target whose name is as long
 """
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -123,7 +124,9 @@ def _missing(path: Path) -> bool:
 def _check_parent(target: Path) -> None:
     parent = target.absolute().parent
     if not os.path.isdir(parent):
-        raise FormatError(f"there is no folder {str(parent)!r} to write into.", hint="Create it first")
+        raise FormatError(
+            f"there is no folder {str(parent)!r} to write into.", hint=f"Create it first: mkdir -p {shlex.quote(str(parent))}"
+        )
 
 
 def _try_beside(target: Path) -> None:

@@ -132,7 +132,7 @@ def _records(records: str | None, solve: str | None, *, unlimited: bool) -> Any:
 
 def _both(epsilon: float | None, delta: float | None) -> dict[str, float]:
     if epsilon is None or delta is None:
-        raise FormatError("solving for a parameter needs both --epsilon and --delta.")
+        raise FormatError("solving for a parameter needs both --epsilon and --delta.", hint="--epsilon 1 --delta 1e-6")
     return {"epsilon": epsilon, "delta": delta}
 
 

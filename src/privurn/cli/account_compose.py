@@ -39,7 +39,7 @@ def compose(
     from privurn.privacy.profile import check_delta, check_epsilon
 
     if (epsilon is None) == (delta is None):
-        raise FormatError("give --delta to get the joint epsilon, or --epsilon to get the joint delta.")
+        raise FormatError("give --delta to get the joint epsilon, or --epsilon to get the joint delta.", hint="--delta 1e-5")
     found = certified_releases(releases)
     if len({each.promise.contributions for each in found}) > 1:
         raise PrivacyError(

@@ -1,6 +1,7 @@
 """`privurn`: the commands, and how errors become exit codes."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -92,6 +93,22 @@ def spoken(error: PrivurnError) -> str:
     return error_text(error, _option_names(typer.main.get_command(app)))
 
 
+def mistyped(error: Any) -> str:
+    """A word that the command line cannot read, and what to type: the command's own first example."""
+    said, context, option = error.format_message(), getattr(error, "ctx", None), getattr(error, "param", None)
+    shown = [said]
+    if option is not None and re.search(r"valid (number|float|integer|int)\b", said):
+        shown = [
+            f"{option.opts[-1]} takes a number.",
+            "  Numbers look like 0.5, 1e-6 or 1000: a point, no commas, no percent sign",
+        ]
+    if context is not None:
+        examples = re.findall(r"^privurn .+$", context.command.epilog or "", re.MULTILINE)
+        shown += [f"  For example {each}" for each in examples[:1]]
+        shown.append(f"  {context.command_path} --help says more")
+    return "\n".join(shown)
+
+
 def _option_names(command: Any) -> Iterator[str]:
     for each in getattr(command, "commands", {}).values():
         yield from _option_names(each)
@@ -124,7 +141,10 @@ def run() -> None:
     except Exception as error:
         usage = getattr(error, "show", None)
         if usage is not None:  # a mistake on the command line
-            usage()
+            if type(error).__name__ == "NoArgsIsHelpError":
+                usage()
+            else:
+                sys.stderr.write(f"error: {mistyped(error)}\n")
             sys.exit(2)
         if os.environ.get("PRIVURN_DEBUG"):
             raise

@@ -38,7 +38,7 @@ def check_output(folder: Path, file_format: str) -> None:
 def payment(ledger: Path | None, no_ledger: bool) -> Path | Literal[False] | None:
     """The ledger named, none at all, or (None) the one beside the data, which the library looks for."""
     if ledger is not None and no_ledger:
-        raise FormatError("--ledger and --no-ledger contradict each other.")
+        raise FormatError("--ledger and --no-ledger contradict each other.", hint="Leave one of them out")
     return False if no_ledger else ledger
 
 

@@ -72,7 +72,9 @@ class RecipeCommand(TyperCommand):
         """The recipe of that name."""
         known = cls.recipes()
         if name not in known:
-            raise FormatError(f"the {cls.word} {name!r} is not known.", hint=", ".join(("auto", *known)))
+            raise FormatError(
+                f"the {cls.word} {name!r} is not known.", hint=f"--{cls.word} and one of {', '.join(('auto', *known))}"
+            )
         return known[name]
 
     @classmethod

@@ -65,7 +65,7 @@ def _categories(text: str, **policy: Any) -> ColumnDomain:
     from privurn.domain import Categories
 
     labels = [label.strip() for label in next(csv.reader([text], skipinitialspace=True))]  # "a,b",c are two
-    if not all(labels):
+    if not labels or not all(labels):
         raise FormatError("an empty category was given.", hint="For example --categories north,south,east,west")
     if policy.get("outside") == "clamp":
         raise FormatError("categories cannot be clamped.", hint="Use --outside other, --outside null or --outside error")
@@ -155,7 +155,9 @@ def parse_neighbouring(text: str) -> Neighbouring:
         return "add-remove"
     if text == "replace-one":
         return "replace-one"
-    raise FormatError(f"the neighbouring relation {text!r} is not known.", hint="replace-one or add-remove")
+    raise FormatError(
+        f"the neighbouring relation {text!r} is not known.", hint="--neighbouring replace-one or --neighbouring add-remove"
+    )
 
 
 def check_release(path: Path) -> None:

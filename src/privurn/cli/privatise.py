@@ -129,6 +129,8 @@ def parse_bounds(text: str) -> tuple[float, float]:
         lower, upper = (float(part) for part in text.split(":"))
     except ValueError:
         raise FormatError(f"the bounds {text!r} are not understood.", hint="Give LO:HI, for example --bounds 0:100") from None
+    if not lower < upper:
+        raise FormatError(f"the bounds {text!r} are reversed or equal.", hint="Give LO:HI, for example --bounds 0:100")
     return lower, upper
 
 

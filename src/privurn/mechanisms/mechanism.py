@@ -210,7 +210,10 @@ class Mechanism(ABC):
 
     def without_likelihood(self, why: str) -> ModelError:
         """The refusal of `likelihood`, in one sentence."""
-        return ModelError(f"there is no likelihood for a release by {self.name}: {why}.")
+        return ModelError(
+            f"there is no likelihood for a release by {self.name}: {why}.",
+            hint="Take it at face value, or ask for a release that has one: docs/reference/inference.md lists them",
+        )
 
     # -- what an audit needs
 

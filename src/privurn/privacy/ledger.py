@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class Ledger:
         """Make a new ledger with a budget of (epsilon, delta) or of rho, for units of up to `contributions` records."""
         path = Path(path)
         if (epsilon is None) == (rho is None):
-            raise FormatError("a ledger has one budget.", hint="Give either epsilon, with delta, or rho")
+            raise FormatError("a ledger has one budget.", hint="For example epsilon=4, delta=1e-6; or rho=0.5")
         Guarantee(epsilon=1.0, delta=0.0, contributions=contributions, neighbouring=neighbouring)  # checks the last two
         if rho is not None and (delta is not None or not 0 < rho < math.inf):
             raise FormatError("a rho budget is one positive number without a delta.", hint="For example rho=0.5")
@@ -251,10 +252,17 @@ def _refuse_overspending(book: Book, amounts: Mapping[str, str | None]) -> None:
     for name, left in book.left().items():
         cost = Fraction(str(amounts[name]))
         if cost > left:
-            raise BudgetExceeded(f"the release costs {name} = {float(cost):g} and {float(left):g} is left.", hint=_LESS)
+            raise BudgetExceeded(
+                f"the release costs {name} = {float(cost):g} and {float(left):g} is left.", hint=_less(name, left)
+            )
 
 
-_LESS = "Ask for less, or stop here: a budget is set once"
+def _less(name: str, left: Fraction) -> str:
+    """What may still be asked for, rounded down."""
+    rounded = Context(prec=6, rounding=ROUND_FLOOR).divide(Decimal(left.numerator), Decimal(left.denominator))
+    asked = f"at most {name}={float(rounded):g}" if left > 0 and name != "rho" else "less"
+    return f"Ask for {asked}, or stop here: a budget is set once"
+
 
 TABLE = "CREATE TABLE events (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL)"
 

@@ -223,5 +223,5 @@ def _number(word: str, text: str) -> float:
 
 
 def _unknown(text: str) -> FormatError:
-    example = QUOTING if _EVENT.match(text) else "For example "
+    example = QUOTING if "(" in text else "For example "
     return FormatError(f"the functional {text!r} is not understood.", hint=f"{example}{EXAMPLES}")
