@@ -20,6 +20,7 @@ def privatised(tmp_path, monkeypatch, *, epsilon):
     import privurn
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")  # no word of a table is broken
     rng = np.random.default_rng(1)
     y = rng.choice([-5.0, 5.0], size=60) + rng.normal(size=60)
     privurn.privatise(y, domain=privurn.Bounds(-10, 10), epsilon=epsilon).save("noisy")

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import privurn
-from privurn.errors import CertificateError, DomainError, FormatError, ModelError
+from privurn.errors import CertificateError, DomainError, FormatError, ModelError, NoRelease
 from privurn.inference import mixtures as mix
 from privurn.inference.draws import Draws
 from privurn.inference.mixtures import results
@@ -383,7 +383,7 @@ def test_what_does_not_verify_is_not_read(tmp_path):
     (tmp_path / "alone.csv").write_text(original)
     with pytest.raises(CertificateError, match="no certificate beside"):
         read_privatised(tmp_path / "alone.csv")
-    with pytest.raises(FormatError, match="there is no"):
+    with pytest.raises(NoRelease, match="there is no"):
         read_privatised(tmp_path / "nowhere")
     with pytest.raises(FormatError, match="is no release"):
         read_privatised(HEIGHTS)
