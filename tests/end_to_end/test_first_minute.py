@@ -106,14 +106,14 @@ def test_an_unknown_example_names_those_there_are(tmp_path):
 
 @pytest.mark.parametrize(
     ("domain", "first"),
-    [("--grid 0:100:5", "noisy-tree"), ("--categories a,b,c", "dirichlet-multinomial"), ("--open-labels", "label-discovery")],
+    [("--grid 0:100:5", "noisy-tree"), ("--categories 1,2,3", "dirichlet-multinomial"), ("--open-labels", "label-discovery")],
 )
 def test_a_plan_calls_that_the_default_which_a_release_makes(domain, first, tmp_path):
     answer = json.loads(shown(f"privurn plan --n 2000 {domain} --epsilon 1 --delta 1e-6 --json", tmp_path).stdout)
     named = [each["mechanism"] for each in answer["options"] if each["remark"].startswith("the default")]
     assert named == [first] == [answer["options"][0]["mechanism"]]
     assert answer["options"][0]["records"] == 2000
-    (tmp_path / "few.csv").write_text("few\n" + "\n".join(["a", "b", "c", "1"] * 500) + "\n")
+    (tmp_path / "few.csv").write_text("few\n" + "\n".join(["1", "2", "3", "1"] * 500) + "\n")
     release = shown(f"privurn release few.csv --column few {domain} --epsilon 1 --delta 1e-6 --json -o out", tmp_path)
     assert json.loads(release.stdout)["certificate"]["mechanism"]["name"] == first
 

@@ -26,6 +26,8 @@ from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy
 from release_twin import PlayedEntropy, UrnTwin, bin_cell, category_cell, grid_cell, write_table
 
+pytestmark = pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
+
 F = Fraction
 EXPLORING = settings.get_current_profile_name() == "exploring"
 FUZZED = settings(max_examples=10_000 if EXPLORING else 300, suppress_health_check=list(HealthCheck), deadline=None)
@@ -440,7 +442,7 @@ def test_huge_counts_are_drawn_from_the_exact_urn_or_refused_before_payment(held
     entropy = PlayedEntropy(seed)
     relation = "add-remove" if secret else "replace-one"
 
-    def counted(source, domain, *, secret_size=False):
+    def counted(source, domain, *, secret_size=False, special=None):
         return CountTable.from_cells(np.arange(len(held)), np.array(held))
 
     case = Case("", "", "", (), lambda: privurn.Grid(0, 5, 1), (), (), ())

@@ -41,7 +41,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(folder, privurn_command):
+def run(folder, privurn_command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # no word of a table is broken
     return lambda *words: privurn_command("infer", *words, cwd=folder)
 
 
