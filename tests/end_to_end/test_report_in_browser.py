@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from privurn.simulated.incomes import incomes
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     "--headless",
