@@ -7,7 +7,7 @@
         NotCertifiable                 no guarantee can be stated for what was asked
         CalibrationError               the guarantee cannot be met; carries the nearest things that can
         CertificateError               a certificate that is malformed or does not check
-          NoRelease                    something else where a release was asked for
+          NoRelease(FormatError)       something else where a release was asked for
         LedgerError                    a ledger that cannot be read, created or written
       ModelError(ValueError)           impossible parameters (strength, discount, alpha, counts)
       SamplingError(RuntimeError)      a sampler that could not finish
@@ -130,7 +130,7 @@ class CertificateError(PrivacyError):
     exit_code = 1
 
 
-class NoRelease(CertificateError):
+class NoRelease(CertificateError, FormatError):
     """Something else where a release was asked for: input that cannot be used."""
 
     exit_code = 2

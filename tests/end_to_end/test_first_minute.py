@@ -185,7 +185,7 @@ def test_tables_fit_eighty_columns(line, tried):
 # -- what is no release
 
 
-NOTHING = {"empty": "certificate.json", "few.csv": "no release", "other.json": "no release", "nowhere": "no file or folder"}
+NOTHING = {"empty": "certificate.json", "few.csv": "no release", "other.json": "no release", "nowhere": "there is no 'nowhere'"}
 
 
 @pytest.mark.parametrize(("what", "words"), NOTHING.items())

@@ -375,7 +375,7 @@ KINDS = {
     "pseudo-posterior": (privurn.Pseudo(model=privurn.models.Bernoulli()), privurn.Grid(0, 1, 1), "model"),
     "open urn": (privurn.OpenUrn(records=5), SIX, "flat base"),
     "Pitman-Yor urn": (privurn.PitmanYorUrn(discount=0.5, records=5), SIX, "flat base"),
-    "labels": (privurn.Discover(), privurn.OpenLabels(), "at face value"),
+    "labels": (privurn.Discover(), privurn.OpenLabels(), "are not named"),
 }
 
 

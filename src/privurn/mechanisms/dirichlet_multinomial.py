@@ -177,8 +177,12 @@ class DirichletMultinomial(Mechanism):
     @property
     def error_sources(self) -> ErrorSources:
         """The prior, and the urn."""
-        flat = f"the flat prior over {self.cells:,} cells weighs {self.prior_weight:.1%} of what is released"
-        return ErrorSources(shrinkage=f"shrinkage: {flat}", noise="the randomness of the urn itself")
+        prior = f"the {'flat ' if isinstance(self.alpha, Fraction) else ''}prior over {self.cells:,} cells"
+        if self.n is None:
+            weight = f"counts as {float(self.prior_total):,.4g} records beside the confidential ones"
+        else:
+            weight = f"weighs {self.prior_weight:.1%} of what is released"
+        return ErrorSources(shrinkage=f"shrinkage: {prior} {weight}", noise="the randomness of the urn itself")
 
     @property
     def least_protected(self) -> tuple[int, int] | None:

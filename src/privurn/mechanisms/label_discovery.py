@@ -7,7 +7,7 @@ threshold are found, is in privacy/laws/label_discovery.py.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from privurn.exact_numbers import Number, exact, float_up
 from privurn.mechanisms.alternatives import WEAK_DELTA
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.likelihood import Numbers, UrnTerm
-from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, Mechanism
+from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content
 from privurn.mechanisms.recipe import EXAMPLE_DELTA, Option, Public, Recipe, option
 from privurn.mechanisms.urn_plan import explain, plan_records
@@ -160,6 +160,12 @@ class DiscoveredUrn(Mechanism):
     def likelihood(self, published: Numbers) -> UrnTerm:
         """The urn's, as if the labels that were named had been listed beforehand: what naming them tells is not used."""
         return self.urn.likelihood(published)
+
+    @property
+    def error_sources(self) -> ErrorSources:
+        """Those of the urn, and the labels that were not named."""
+        own = self.urn.error_sources
+        return replace(own, shrinkage=f"{own.shrinkage}; labels that few records share are not named, and are other")
 
     def fits(self, domain: Mapping[str, Any]) -> bool:
         """Open labels, those that were named each once."""

@@ -201,7 +201,8 @@ class PerturbedHistogram(Mechanism):
     def error_sources(self) -> ErrorSources:
         """The noise, and its clipping."""
         deviation = f"a standard deviation of {self.noise_deviation:.3g} on each of the {self.cells:,} counts"
-        return ErrorSources(shrinkage="noise that is cut off at 0, which fills empty cells", noise=f"noise: {deviation}")
+        cut = "negative counts that are taken as 0" if self.publish == "counts" else "noise that is cut off at 0"
+        return ErrorSources(shrinkage=f"{cut}, which fills empty cells", noise=f"noise: {deviation}")
 
     def zcdp(self, guarantee: Guarantee) -> float | None:
         """That of the noise, which grows by k^2 for k records of one person (Bun and Steinke 2016, proposition 1.9)."""

@@ -127,7 +127,7 @@ def no_release(path: Path) -> NoRelease:
     elif os.path.exists(path):
         message = f"{str(path)!r} is no release, and no certificate of one."
     else:
-        message = f"there is no file or folder {str(path)!r}, so no release."
+        message = f"there is no {str(path)!r}, so no release."
     beside = path.parent if os.path.isfile(path) and path.name != NAME and os.path.isfile(path.parent / NAME) else None
     named = "Name the folder that privurn release or privatise has made, or the file that privurn statistics has"
     return NoRelease(message, hint=named if beside is None else f"The folder of a release, not a file in it: {str(beside)!r}")
