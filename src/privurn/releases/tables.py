@@ -51,11 +51,11 @@ def release_table(
     secret = guarantee.neighbouring == "add-remove"
     randomness = entropy or SystemEntropy()
     stated = columns.to_json()
-    with open_table(data) as source:
+    with open_table(data, sized=not secret) as source:
         payer = Payer.find(ledger, source)
         source.check_columns(list(columns.names))
         progress("planning")
-        n = None if secret else int(source.connection.sql("SELECT count(*) FROM t").fetchall()[0][0])
+        n = None if secret else source.size()
         if n is not None:
             check_rows(n)
         public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)
