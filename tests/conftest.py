@@ -65,7 +65,7 @@ KERNELS = {
 """Files that need the same compiled code: one worker runs a family, so that it is compiled once."""
 
 
-CHAINS = tuple(f"privurn._kernels.{family}" for family in ("counts", "mixtures", "sums", "trees"))
+CHAINS = tuple(f"privurn._kernels.{family}" for family in ("counts", "mixtures", "sums"))
 
 
 FAMILY = {name: family for family, names in KERNELS.items() for name in names}

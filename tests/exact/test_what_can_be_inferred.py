@@ -12,7 +12,10 @@ from privurn.inference.matrix import IN_BINS, MODELS, NO, YES, matrix, page
 from privurn.inference.sums import Budget, TableStatistic
 from privurn.mechanisms.registry import MECHANISMS, REGISTRY, recipes
 
-pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("interpreted")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning"),  # plain numbers say where they overflow
+    pytest.mark.usefixtures("interpreted"),
+]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "inference.md"
 ROWS = {row.name: row for row in matrix()}

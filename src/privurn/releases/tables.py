@@ -52,13 +52,13 @@ def release_table(
     declared = table_domain(domain)
     secret = guarantee.neighbouring == "add-remove"
     randomness = entropy or SystemEntropy()
-    with open_table(data) as source:
+    with open_table(data, sized=not secret) as source:
         payer = Payer.find(ledger, source)
         source.check_columns(list(declared.names))
         columns = declared.in_order(source.types)
         stated = columns.to_json()
         progress("planning")
-        n = None if secret else int(source.connection.sql("SELECT count(*) FROM t").fetchall()[0][0])
+        n = None if secret else source.size()
         if n is not None:
             check_rows(n)
         public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)
