@@ -10,7 +10,6 @@ import argparse
 import resource
 import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,8 @@ import pyarrow.parquet as pq
 
 import privurn
 
-SIZES = (2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30)
+SIZES = (2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 20, 25)
+"""Categories have a cell for missing values as well: 200 cells in all."""
 AT_ONCE = 1_000_000
 
 
@@ -64,7 +64,13 @@ def main() -> None:
         marks: list[tuple[str, float, float]] = []
 
         def progress(stage: str) -> None:
+            """Each stage, with what it took, when it has ended; steps within one are not told apart."""
+            if marks and stage.startswith(marks[-1][0]):
+                return
             marks.append((stage, time.perf_counter(), time.process_time()))
+            if len(marks) > 1:
+                (name, wall, processor), (_, wall_end, processor_end) = marks[-2:]
+                print(f"{name:10s} {wall_end - wall:8.1f} s   processor {processor_end - processor:8.1f} s", flush=True)
 
         progress("start")
         recipe = privurn.Marginals(records=None if given.records is None else int(given.records))
@@ -72,8 +78,6 @@ def main() -> None:
         progress("writing")
         made.save(Path(folder) / "out", file_format="parquet")
         progress("end")
-        for (stage, wall, processor), (_, wall_end, processor_end) in pairwise(marks):
-            print(f"{stage:10s} {wall_end - wall:8.1f} s   processor {processor_end - processor:8.1f} s")
         print(f"in all     {marks[-1][1] - marks[0][1]:8.1f} s   processor {marks[-1][2] - marks[0][2]:8.1f} s")
         print(f"most memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 

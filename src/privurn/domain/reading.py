@@ -36,7 +36,9 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
         if kind in ("joint", "table"):
             columns: Any = {name: domain_from_json(each) for name, each in fields["columns"].items()}
             if kind == "table":
-                return TableDomain(columns)
+                check_keys(fields, known=["columns", "zeros", "known"], what="domain")
+                shares = {tuple(each["columns"]): each["shares"] for each in fields.get("known", ())}
+                return TableDomain(columns, fields.get("zeros", ()), shares)
             return several_columns(columns) if "kind" not in named else JointDomain(columns)
         if str(kind) in builders:
             check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")

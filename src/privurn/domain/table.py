@@ -1,13 +1,15 @@
 """Columns side by side: what a record of a whole table is, without the product of all their cells."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
 from privurn.domain.column import MOST_CELLS, ColumnDomain
 from privurn.domain.joint import JointDomain
 from privurn.domain.numeric import Bins
+from privurn.domain.public_facts import Place, known_shares, zero_cells
 from privurn.errors import DomainError
 
 
@@ -23,10 +25,16 @@ class TableDomain:
     """
 
     columns: Mapping[str, ColumnDomain]
+    zeros: Sequence[Mapping[str, Any]] = ()
+    """Structural zeros: values of two columns that no record has together."""
+    known: Mapping[Any, Any] = field(default_factory=dict)
+    """Public marginals: the shares of all cells of a column, or of two columns (a row for each cell of the first)."""
     kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", dict(self.columns))
+        object.__setattr__(self, "zeros", tuple(self.zeros))
+        object.__setattr__(self, "known", dict(self.known))
         if not self.columns:
             raise DomainError("a table needs at least one column.")
         for name, domain in self.columns.items():
@@ -36,6 +44,20 @@ class TableDomain:
                     hint="List the categories of open labels, or release them alone",
                 )
 
+        _ = self.zero_cells  # checked
+        stated = {tuple(self.names[j] for j in places): shares for places, shares in self.known_shares.items()}
+        object.__setattr__(self, "known", stated)
+
+    @cached_property
+    def zero_cells(self) -> tuple[tuple[Place, Place], ...]:
+        """Pairs of columns' places and cells that no record can be in."""
+        return zero_cells(self.zeros, self.columns)
+
+    @cached_property
+    def known_shares(self) -> dict[tuple[int, ...], list[Any]]:
+        """Of the cells of one column or two, by places that ascend."""
+        return known_shares(self.known, self.columns)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Of the columns, in order."""
@@ -43,7 +65,7 @@ class TableDomain:
 
     def in_order(self, names: Iterable[str]) -> "TableDomain":
         """The same columns, in the order of a table that has them."""
-        return TableDomain({name: self.columns[name] for name in names if name in self.columns})
+        return TableDomain({name: self.columns[name] for name in names if name in self.columns}, self.zeros, self.known)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -62,12 +84,23 @@ class TableDomain:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": self.kind, "columns": {name: domain.to_json() for name, domain in self.columns.items()}}
+        found: dict[str, Any] = {"kind": self.kind}
+        found["columns"] = {name: domain.to_json() for name, domain in self.columns.items()}
+        if self.zeros:
+            found["zeros"] = [dict(each) for each in self.zeros]
+        if self.known_shares:
+            found["known"] = [
+                {"columns": [self.names[j] for j in places], "shares": shares} for places, shares in self.known_shares.items()
+            ]
+        return found
 
     def describe(self) -> str:
         """One line for people."""
         parts = "; ".join(f"{name}: {domain.describe()} ({domain.size:,} cells)" for name, domain in self.columns.items())
-        return f"{parts}. Side by side {self.size:,} cells"
+        facts = f", {len(self.zeros)} structural zeros" * bool(self.zeros) + f", {len(self.known)} known marginals" * bool(
+            self.known
+        )
+        return f"{parts}. Side by side {self.size:,} cells{facts}"
 
 
 def several_columns(columns: Mapping[str, ColumnDomain]) -> JointDomain | TableDomain:

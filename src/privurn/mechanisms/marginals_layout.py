@@ -116,7 +116,7 @@ def every_set(sizes: Sequence[int], *, order: int) -> tuple[Columns, ...]:
     found = [each for r in range(1, min(order, 2) + 1) for each in combinations(told, r)]
     if order == 3:
         room = MOST_THREE_WAY_CELLS
-        kept: list[tuple[int, ...]] = []
+        kept: list[Columns] = []
         for each in sorted(combinations(told, 3), key=lambda places: (_cells(sizes, places), places)):
             room -= _cells(sizes, each)
             if room < 0 or len(kept) == MOST_TRIPLES:

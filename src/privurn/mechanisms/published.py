@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import JointDomain, domain_from_json
+from privurn.domain import JointDomain, TableDomain, domain_from_json
 from privurn.privacy.certificate import canonical
 from privurn.tables.column_names import unused
 from privurn.tables.released import CellReader, numbers
@@ -46,8 +46,12 @@ class Cells(Content):
         return [reader.cells(batch.column(i)) for i, reader in enumerate(self.readers)]
 
     def holds(self, batch: Any) -> bool:
-        """Every value is one of its column's domain."""
-        return all(bool((each >= 0).all()) for each in self.cells(batch))
+        """Every value is one of its column's domain, and none is in a structurally empty cell."""
+        found = self.cells(batch)
+        if not all(bool((each >= 0).all()) for each in found):
+            return False
+        zeros = self.domain.zero_cells if isinstance(self.domain, TableDomain) else ()
+        return not any(bool(((found[j] == a) & (found[k] == b)).any()) for (j, a), (k, b) in zeros)
 
 
 class SyntheticContent(Cells):

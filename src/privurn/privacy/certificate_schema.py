@@ -111,11 +111,22 @@ class Joint(Strict):
     columns: dict[str, ColumnDomain]
 
 
+class KnownMarginal(Strict):
+    """Public shares of all cells of a column, or of two: a row for each cell of the first."""
+
+    columns: Annotated[list[str], Field(min_length=1, max_length=2)]
+    shares: list[Nonnegative] | list[list[Nonnegative]]
+
+
 class TableColumns(Strict):
-    """Public domains of the columns of a whole table, side by side and in order."""
+    """Public domains of the columns of a whole table, side by side and in order, and what else is publicly known of it."""
 
     kind: Literal["table"]
     columns: dict[str, ColumnDomain]
+    zeros: list[dict[str, bool | int | float | str | None]] = []
+    """Values that no record has together. Left out: none are known."""
+    known: list[KnownMarginal] = []
+    """Left out: none are known."""
 
 
 class Open(Strict):

@@ -144,6 +144,10 @@ def base_shares(table: MeasuredTable, *, floor: float) -> NDArray[np.float64]:
     """Noisy share of every cell of every column, floored; from the smallest marginal that holds a column which is not alone."""
     shares = np.empty(table.starts[-1])
     for j, (start, end) in enumerate(zip(table.starts, table.starts[1:], strict=False)):
+        if table.domain is not None and (j,) in table.domain.known_shares:
+            own = np.maximum(np.array(table.domain.known_shares[j,]), floor)
+            shares[start:end] = own / own.sum()
+            continue
         holding = [each for each in table.layout.sets if j in each]
         if not holding:
             shares[start:end] = 1.0 / (end - start)

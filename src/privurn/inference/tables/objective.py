@@ -20,6 +20,9 @@ Single = NDArray[np.float32]
 LEAST_NOISE = 1.0
 """Less than a record of noise on a count is fitted as one record: no mixture is that near, and precisions stay small."""
 
+SURER = 0.1
+"""Deviation that stands for certainty about what is public, in the smallest one of the noise: none would be too stiff."""
+
 
 @dataclass(frozen=True, eq=False)
 class Triples:
@@ -46,7 +49,7 @@ class Objective:
 
     @classmethod
     def of(cls, table: MeasuredTable) -> "Objective":
-        """What was measured; sets that were not have no precision."""
+        """What was measured; sets that were not have no precision, and what is publicly known is taken in its place."""
         n, starts, cells = table.n, table.starts, table.starts[-1]
         one, one_precision = np.zeros(cells, np.float32), np.zeros(cells, np.float32)
         two, two_precision = np.zeros((cells, cells), np.float32), np.zeros((cells, cells), np.float32)
@@ -58,6 +61,18 @@ class Objective:
             elif len(places) == 2:
                 two[at[0], at[1]], two_precision[at[0], at[1]] = y / n, precision
                 two[at[1], at[0]], two_precision[at[1], at[0]] = y.T / n, precision
+        sure = (n / max(LEAST_NOISE, SURER * float(table.mechanism.deviations.min()))) ** 2
+        for places, known in ({} if table.domain is None else table.domain.known_shares).items():
+            at = [slice(starts[j], starts[j + 1]) for j in places]
+            if len(places) == 1:
+                one[at[0]], one_precision[at[0]] = known, sure
+            else:
+                two[at[0], at[1]], two_precision[at[0], at[1]] = known, sure
+                two[at[1], at[0]], two_precision[at[1], at[0]] = np.transpose(known), sure
+        for (j, first), (k, second) in () if table.domain is None else table.domain.zero_cells:
+            a, b = starts[j] + first, starts[k] + second
+            two[a, b] = two[b, a] = 0.0
+            two_precision[a, b] = two_precision[b, a] = sure
         return cls(starts, one, one_precision, two, two_precision, _triples(table))
 
     def value(self, weights: Single, cells: Single, *, triples: bool) -> tuple[float, Single, Single]:

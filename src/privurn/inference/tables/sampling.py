@@ -4,11 +4,18 @@ Every class gets a number of records within one of its expectation, and so does 
 the columns are paired within a class is random: there they are independent.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
+
+Zeros = Sequence[tuple[tuple[int, int], tuple[int, int]]]
+"""Pairs of a column's place and a cell of it that no record has together."""
+
+MOST_REDRAWS = 1_000
 
 
 def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -28,8 +35,13 @@ def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator
     return counts
 
 
-def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int, number: int = 0) -> NDArray[np.uint16]:
-    """So many records in random order, a row for each column and the cell of each record in it; the `number`-th of a seed."""
+def synthetic_cells(
+    mixture: MixtureOfProducts, records: int, *, seed: int, number: int = 0, zeros: Zeros = ()
+) -> NDArray[np.uint16]:
+    """So many records in random order, a row for each column and the cell of each record in it; the `number`-th of a seed.
+
+    Records in cells that are structurally empty are drawn again, independently of each other.
+    """
     if records < 1:
         raise ModelError("a synthetic table needs at least one record.", hint="For example records=1000")
     rng = np.random.default_rng([seed, 3, number])
@@ -45,4 +57,21 @@ def synthetic_cells(mixture: MixtureOfProducts, records: int, *, seed: int, numb
     order = rng.permutation(records)
     for column in found:  # one at a time: a second table of millions of records would not fit beside the first
         column[:] = column[order]
+    _leave_empty(found, mixture, zeros, rng=rng)
     return found
+
+
+def _leave_empty(cells: NDArray[np.uint16], mixture: MixtureOfProducts, zeros: Zeros, *, rng: np.random.Generator) -> None:
+    """Draw records again, in place, until none is in a structurally empty cell."""
+    for _ in range(MOST_REDRAWS):
+        wrong = np.zeros(cells.shape[1], bool)
+        for (j, first), (k, second) in zeros:
+            wrong |= (cells[j] == first) & (cells[k] == second)
+        again = np.flatnonzero(wrong)
+        if len(again) == 0:
+            return
+        classes = rng.choice(len(mixture.weights), len(again), p=mixture.weights)
+        for j, size in enumerate(mixture.sizes):
+            ends = np.cumsum(mixture.column(j), axis=1)[classes]
+            cells[j, again] = np.minimum((ends < rng.random(len(again))[:, None]).sum(axis=1), size - 1)
+    raise ModelError("the structural zeros leave next to no room for records.", hint="Check which values are named together")

@@ -49,7 +49,7 @@ def synthetic_table(
             fit = draw_mixture(table, seed=seed, number=number, settings=settings)
             progress(number + 1, copies, fit.misfit)
         sizes.append(round(fit.n) if records is None else records)
-        found.append(synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number))
+        found.append(synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number, zeros=table.domain.zero_cells))
     cells = np.concatenate(found, axis=1)
     made = decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed))
     if copies == 1:

@@ -52,7 +52,7 @@ FACE_VALUE = (
 )
 COPIES = (
     "The copies are approximate draws of the confidential table. Shares and means from them are combined by privurn.combine; "
-    "regressions on them are shrunk: use privurn infer with --model."
+    "regressions on them are shrunk: those of privurn infer are not."
 )
 
 

@@ -1,0 +1,128 @@
+"""Structural zeros and public marginals of a table: they cost nothing, stand in the certificate, and records follow them."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privurn
+from privurn.domain import Bins, Categories, Grid, TableDomain, domain_from_file, domain_from_json
+from privurn.errors import DomainError
+from privurn.inference.tables.fit import FitSettings
+from privurn.inference.tables.reading import read_table
+from privurn.inference.tables.synthetic import synthetic_table
+from privurn.inference.verified import verified
+from privurn.privacy.certificate import Certificate, file_hash
+
+COLUMNS = {
+    "sex": Categories(["f", "m"], outside="null"),
+    "birth": Categories(["no", "yes"], outside="null"),
+    "age": Bins([0, 20, 50, 90]),
+    "visits": Grid(0, 2, 1, nulls="cell"),
+}
+ZEROS = [{"sex": "m", "birth": "yes"}, {"birth": "yes", "age": 5}, {"sex": None, "visits": None}]
+SHARES = [0.3, 0.7, 0.0]
+
+
+def people(n=1_200):
+    """Seven in ten are men; one in two of the women gave birth."""
+    rng = np.random.default_rng(0)
+    sex, age = rng.choice(["f", "m"], n, p=[0.3, 0.7]), rng.integers(20, 90, n)
+    birth = np.where((sex == "f") & (rng.random(n) < 0.5), "yes", "no")
+    return pd.DataFrame({"sex": sex, "birth": birth, "age": age, "visits": rng.integers(0, 3, n)})
+
+
+@pytest.fixture(scope="module")
+def made():
+    domain = TableDomain(COLUMNS, ZEROS, {"sex": SHARES})
+    return privurn.release(people(), privurn.Marginals(order=2), domain=domain, epsilon=0.3, delta=1e-6, ledger=False)
+
+
+@pytest.fixture(scope="module")
+def folder(made, tmp_path_factory):
+    path = tmp_path_factory.mktemp("facts") / "out"
+    made.save(path)
+    return path
+
+
+def impossible(data):
+    return ((data["sex"] == "m") & (data["birth"] == "yes")) | ((data["birth"] == "yes") & (data["age"] < 20))
+
+
+def test_no_record_is_where_none_can_be_and_known_shares_are_followed(made, folder):
+    """At an epsilon at which the noise alone would put a third of the records elsewhere."""
+    assert not impossible(made.data).any()
+    assert abs((made.data["sex"] == "m").mean() - 0.7) < 0.05
+    assert privurn.verify(folder).valid
+    quick = FitSettings(classes=10, pair_steps=80)
+    copies, _ = synthetic_table(read_table(verified(folder)), records=None, copies=2, seed=1, settings=quick)
+    assert not impossible(copies.to_pandas()).any()
+
+
+def test_public_knowledge_costs_nothing(made):
+    plain = privurn.release(
+        people(), privurn.Marginals(order=2, records=10), domain=COLUMNS, epsilon=0.3, delta=1e-6, ledger=False
+    )
+    assert plain.certificate["mechanism"] == made.certificate["mechanism"]
+    assert plain.certificate["achieved"] == made.certificate["achieved"]
+
+
+def test_a_record_in_an_empty_cell_is_convicted_even_if_the_hash_fits(folder, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    file = copy / "data.csv"
+    data = pd.read_csv(file)
+    data.loc[0, ["sex", "birth"]] = ["m", "yes"]
+    data.to_csv(file, index=False)
+    certificate = Certificate.read(copy)
+    synthetic = {**certificate["synthetic"], "sha256": file_hash(file)}
+    (copy / "certificate.json").write_text(certificate.with_fields(synthetic=synthetic).to_json())
+    assert any("outside the domain" in each for each in privurn.verify(copy).reasons)
+
+
+def test_facts_are_read_back_from_plain_data_and_files(tmp_path):
+    domain = TableDomain(COLUMNS, ZEROS, {("age", "sex"): [[0.1, 0.2, 0.0], [0.1, 0.2, 0.0], [0.1, 0.3, 0.0]]})
+    assert domain.zero_cells == (((0, 1), (1, 1)), ((1, 1), (2, 0)), ((0, 2), (3, 3)))
+    assert domain.known_shares == {(0, 2): [[0.1, 0.1, 0.1], [0.2, 0.2, 0.3], [0.0, 0.0, 0.0]]}
+    assert domain_from_json(domain.to_json()) == domain
+    file = tmp_path / "table.json"
+    file.write_text(json.dumps(domain.to_json()))
+    assert domain_from_file(file) == domain
+    turned = domain.in_order(["visits", "age", "birth", "sex"])
+    assert turned.known_shares == {(1, 3): [[0.1, 0.2, 0.0], [0.1, 0.2, 0.0], [0.1, 0.3, 0.0]]}
+    assert "3 structural zeros, 1 known marginals" in domain.describe()
+
+
+@pytest.mark.parametrize(
+    ("zeros", "known", "words"),
+    [
+        ([{"sex": "m"}], {}, "one value of each of two columns"),
+        ([{"sex": "m", "town": "x"}], {}, "'town'"),
+        ([{"sex": "x", "birth": "yes"}], {}, "column 'sex' has no such value"),
+        ([{"age": 95, "birth": "yes"}], {}, "column 'age' has no such value"),
+        ([{"age": None, "birth": "yes"}], {}, "column 'age' has no such value"),
+        ([], {"sex": [0.5, 0.5]}, "needs 3 shares"),
+        ([], {"sex": [0.5, 0.6, 0.0]}, "sum to 1"),
+        ([], {("sex", "birth"): [[1.0, 0.0, 0.0]]}, "needs 3 x 3 shares"),
+        ([], {("sex", "sex"): [[1.0]]}, "one column or two"),
+        ([], {("sex", "birth"): [1.0]}, "not made of numbers"),
+        ([], {"town": [1.0]}, "'town'"),
+    ],
+)
+def test_facts_that_make_no_sense_are_refused_in_words(zeros, known, words):
+    with pytest.raises(DomainError, match=words):
+        TableDomain(COLUMNS, zeros, known)
+
+
+def test_zeros_that_leave_no_room_are_told():
+    """Every pair of cells empty: nothing can be drawn, and what was paid for is released all the same."""
+    columns = {"a": Grid(0, 1, 1), "b": Grid(0, 1, 1)}
+    every = [{"a": i, "b": j} for i in (0, 1) for j in (0, 1)]
+    data = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 1] * 20})
+    out = privurn.release(
+        data, privurn.Marginals(records=5), domain=TableDomain(columns, every), epsilon=1, delta=1e-6, ledger=False
+    )
+    assert out.synthetic is None
+    assert any("structural zeros" in each for each in out.remarks)
