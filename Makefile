@@ -19,8 +19,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
 
+# Kernels of the fast tests are compiled with less effort, in a cache of their own; test-full takes those that users have.
+QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 PRIVURN_CACHE_DIR=$(CURDIR)/$(VENV)/kernels
+
 test: $(READY)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long'
+	$(QUICKLY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long'
 
 PYTHONS := python3.11 python3.12 python3.13
 
