@@ -122,7 +122,7 @@ def test_chains_that_have_not_mixed_are_warned_about(run):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["nowhere"], 2, "there is no file or folder 'nowhere'"),
+        (["nowhere"], 2, "there is no 'nowhere'"),
         (["urn", "-a", "meen"], 2, "not understood"),
         (["urn", "-a", "P(town=x)"], 2, "no column"),
         (["labels", "-a", "P(nocolumn=x)"], 2, "no column 'nocolumn'"),

@@ -283,7 +283,7 @@ def test_an_edited_file_is_refused(run, folder):
         (["regression.json", "--sample"], "--sample is not for noisy sums"),
         (["regression.json", "--ask", "slope"], "There are: beta[intercept]"),
         (["normal.json", "--bootstrap"], "for regression"),
-        (["nowhere.json"], "there is no file or folder 'nowhere.json'"),
+        (["nowhere.json"], "there is no 'nowhere.json'"),
         (["regression.json", "--draws", "few"], "whole number"),
         (["regression.json", "--draws", "3"], "at least 10"),
         (["regression.json", "--level", "95"], "between 0 and 1"),

@@ -34,6 +34,7 @@ def people(n=1_500):
 def call(folder, *words):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setenv("COLUMNS", "200")  # no word of a table is broken
         return CliRunner().invoke(app, [str(word) for word in words])
 
 

@@ -174,9 +174,11 @@ def test_inference_reads_a_folder_and_a_release(made, folder):
 
 
 def release(data, domain, recipe=None, **options):
-@pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
     given = {"epsilon": 1.0, "delta": 1e-6, "ledger": False} | options
     return privurn.release(data, recipe or privurn.Marginals(order=2, records=20), domain=domain, **given)
+
+
+@pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
 def test_strange_columns_are_no_obstacle():
     """One category, one never seen, a constant column, missing values everywhere, five records."""
     n = 5
