@@ -2,13 +2,19 @@
 
 import contextlib
 import io
+import re
 import shlex
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
+import typer
 
+from privurn.cli.main import app
 from privurn.cli.main import run as main
+from privurn.cli.mechanism_options import recipe_fields
+from privurn.mechanisms.registry import channel_recipes, recipes
 
 RELEASE = "release pay.csv --column pay --grid 0:100:5 --epsilon 1 --delta 1e-6 -o out"
 FIRST = "For example privurn release pay.csv --column pay --grid 0:200000:500 --epsilon 1 --delta 1e-6 -o out"
@@ -135,6 +141,32 @@ def test_a_mistake_is_told_what_to_type(mistake, folder):
     assert words in done.err
     assert len(done.err.strip().splitlines()) >= 2, "what happened, and what to type"
     assert {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")} == before
+
+
+def commands(command, path=()):
+    """Every command with its words."""
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, (*path, name))
+    yield path, command
+
+
+def test_examples_of_the_help_make_no_mistake():
+    """They name commands, options, mechanisms and channels that there are."""
+    known = {"--mechanism": recipes(), "--channel": channel_recipes()}
+    every = dict(commands(typer.main.get_command(app)))
+    seen = 0
+    for path, command in every.items():
+        for line in re.findall(r"^privurn .+$", command.epilog or "", re.MULTILINE):
+            words = shlex.split(line.partition(" > ")[0])[1:]
+            named = max((each for each in every if tuple(words[: len(each)]) == each), key=len)
+            assert named[:1] == path[:1], line
+            options = {name for each in every[named].params for name in (*each.opts, *each.secondary_opts)}
+            options |= {f"--{flag}" for group in known.values() for kind in group.values() for flag in recipe_fields(kind)}
+            assert {word for word in words if re.match("--?[a-z]", word)} <= options, line
+            for option, names in known.items():
+                assert all(name in (*names, "auto") for word, name in pairwise(words) if word == option), line
+            seen += 1
+    assert seen > 40
 
 
 def test_there_are_enough_of_them():
