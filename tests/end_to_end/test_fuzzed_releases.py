@@ -26,8 +26,6 @@ from privurn.mechanisms.registry import rebuild
 from privurn.privacy.entropy import Entropy
 from release_twin import PlayedEntropy, UrnTwin, bin_cell, category_cell, grid_cell, write_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
-
 F = Fraction
 EXPLORING = settings.get_current_profile_name() == "exploring"
 FUZZED = settings(max_examples=10_000 if EXPLORING else 300, suppress_health_check=list(HealthCheck), deadline=None)

@@ -379,7 +379,6 @@ KINDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_release_says_what_face_value_gives_and_does_not(kind, tmp_path):
     """What pulls it away from the data, that it does not show how far off it is, and what does or why nothing does."""

@@ -178,7 +178,6 @@ def release(data, domain, recipe=None, **options):
     return privurn.release(data, recipe or privurn.Marginals(order=2, records=20), domain=domain, **given)
 
 
-@pytest.mark.filterwarnings("ignore::privurn.errors.ConfidentialWarning")
 def test_strange_columns_are_no_obstacle():
     """One category, one never seen, a constant column, missing values everywhere, five records."""
     n = 5
