@@ -81,8 +81,8 @@ def column_counts(file: str, column: str, grid: str) -> Whole:
     """Counts of a column of a CSV file on a grid; missing values are left out."""
     import duckdb
 
-    words = f'SELECT "{column}" AS x FROM read_csv(\'{file}\') WHERE "{column}" IS NOT NULL'
-    found = duckdb.execute(words).fetchnumpy()["x"]
+    asked = f'SELECT "{column}" AS x FROM read_csv(?) WHERE "{column}" IS NOT NULL'
+    found = duckdb.connect().execute(asked, [file]).fetchnumpy()["x"]
     return on_grid(np.asarray(found, np.float64), grid)
 
 

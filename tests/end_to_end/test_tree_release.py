@@ -120,6 +120,12 @@ def test_copies_of_a_secret_n_have_its_posterior(tmp_path):
     assert privurn.verify(tmp_path / "out").reasons == ()
 
 
+def test_copies_of_what_has_no_likelihood_are_refused():
+    release = made(AGES[:60], privurn.Exponential(records=5), domain=privurn.Bins([0, 50, 100]))
+    with pytest.raises(privurn.errors.PrivurnError, match="no likelihood"):
+        privurn.infer(release, ask="mean").synthetic(copies=3)
+
+
 def test_edits_are_convicted(tmp_path):
     made().save(tmp_path / "out")
     out = tmp_path / "out"

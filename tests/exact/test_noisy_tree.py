@@ -17,7 +17,9 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.errors import CalibrationError, ModelError
+from privurn.mechanisms.choice import usual
 from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree
+from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, tree_layout
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.entropy import SystemEntropy
@@ -546,7 +548,7 @@ def test_special_cells_cost_the_tree_nothing_at_a_pure_epsilon():
     guarantee = Guarantee(epsilon=1.0, delta=0.0, neighbouring="add-remove")
     plain = calibrate_noisy_tree(n=None, guess=10_000, shape=(4096,), guarantee=guarantee)
     beside = calibrate_noisy_tree(n=None, guess=10_000, shape=(4096,), special=(2,), guarantee=guarantee)
-    assert beside.scales == plain.scales == (3.0, 3.0, 3.0)
+    assert beside.scales == plain.scales == (2.5, 2.5, 5.0)
     assert beside.special_scale == 1.0
     assert plain.profile.pure_epsilon == beside.profile.pure_epsilon == 1.0
 
@@ -604,6 +606,21 @@ def test_the_error_of_a_cumulative_count_is_that_of_least_squares():
     cumulative = np.tril(np.ones((16, 16)))
     exact = np.mean(np.diag(cumulative @ covariance @ cumulative.T))
     assert cumulative_variance(made, n=10**9) == pytest.approx(exact, rel=0.25)
+
+
+@pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("cells", "n", "epsilon"), [(4096, 100_000, 0.1), (4096, 1_000_000, 1.0), (100, 1_000, 1.0)])
+def test_without_a_delta_the_default_errs_at_most_half_as_much_again(neighbouring, cells, n, epsilon):
+    """Root mean squared error of cumulative counts, which is what W1 is made of; the default recipe, calibrated."""
+    errors = []
+    for delta in (0.0, 1e-6):
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbouring=neighbouring)
+        domain = JointDomain({"x": Grid(1, cells, 1)})
+        secret = neighbouring == "add-remove"
+        public = Public(n=None if secret else n, cells=cells, guarantee=guarantee, domain=domain)
+        made = usual(domain)(records=n if secret else None).calibrate(public)
+        errors.append(math.sqrt(cumulative_variance(made, n=n)))
+    assert errors[0] <= 1.5 * errors[1]
 
 
 def test_noise_deviations_are_those_of_the_laws():

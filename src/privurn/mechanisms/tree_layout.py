@@ -29,6 +29,9 @@ MOST_COPIES = 1000
 LEAVES_SHARE = 0.3
 """Of the budget for leaves far below that, with Laplace noise."""
 
+LEAVES_WEIGHT = 0.5
+"""Budget of leaves that are not far below it, but more than one depth, over that of another depth, with Laplace noise."""
+
 
 @dataclass(frozen=True)
 class TreeLayout:
@@ -44,8 +47,8 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand
     out. Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the
     depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
-    All have the same noise; but leaves far below d* get 0.3 of the budget with Laplace noise. With `root` a tree of one node is
-    measured there.
+    All have the same noise; but with Laplace noise leaves more than one depth below d* get half the budget of another depth,
+    and 0.3 of all of it where they are further below it than a spacing. With `root` a tree of one node is measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
@@ -60,7 +63,9 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
     if worthwhile > depth - spacing:
         depths = _spread(float(depth), spacing)
-        return TreeLayout(depths, (1.0 / len(depths),) * len(depths))
+        last = LEAVES_WEIGHT if noise == "discrete-laplace" and len(depths) > 1 and worthwhile < depth - 1 else 1.0
+        each = 1.0 / (len(depths) - 1 + last)
+        return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
     coarse = _spread(worthwhile, spacing)
     leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
     return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))

@@ -147,7 +147,7 @@ class Propagation:
         needed = np.maximum(ends[first], ends[first + 1])
         points = below.nodes["width"][first] * below.nodes["width"][first + 1]
         shares, group = np.unique(np.round(nodes["share"][split], 12), return_inverse=True)
-        chosen: list[Any] = []
+        chosen: list[float] = []
         size = 1
         for number in np.flatnonzero(np.bincount(group, minlength=len(shares)) >= FEW):
             here = np.flatnonzero(group == number)
@@ -156,7 +156,7 @@ class Propagation:
             if saved.max() > 0.0:
                 largest = needed[here[np.argmax(saved)]]
                 nodes["table"][split[here[needed[here] <= largest]]] = len(chosen)
-                chosen.append(nodes["share"][split[here[0]]])
+                chosen.append(float(nodes["share"][split[here[0]]]))
                 size = max(size, int(largest))
         tables = np.empty((len(chosen), 1 + (len(CONCENTRATIONS) if each else 1), size, size))
         update_tables(tables, np.array(chosen, np.float64), below.spacing, self.concentrations, weights)
