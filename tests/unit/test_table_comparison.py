@@ -57,7 +57,8 @@ def test_floors_keep_what_they_say():
 def test_the_propensity_ratio_is_about_one_where_tables_cannot_be_told_apart():
     data, rng = table(3_000, 1), np.random.default_rng(0)
     same = np.mean([propensity_ratio(table(3_000, seed), data, SIZES, rng=rng) for seed in range(2, 22)])
-    assert 0.6 < same < 1.6  # on average 1: a chi-squared of six degrees of freedom, divided by them, of twenty tables; seeded
+    assert 0.6 < same < 1.6  # on average 1: a chi-squared, divided by its degrees of freedom, of twenty tables; seeded
+    assert propensity_ratio(data, shuffled(data, rng=rng), SIZES, rng=rng) > 5.0  # single columns are the same
     other = data.copy()
     other[2] = np.minimum(other[2] + 1, 3)
     assert propensity_ratio(data, other, SIZES, rng=rng) > 20.0

@@ -79,15 +79,16 @@ def resampled(codes: Codes, *, rng: np.random.Generator) -> Codes:
 def propensity_ratio(data: Codes, made: Codes, sizes: Sequence[int], *, rng: np.random.Generator) -> float:
     """Mean squared error of a logistic regression's guess where a record comes from, in what chance alone would give.
 
-    The regression sees indicators of all cells of all columns. About 1 where the tables cannot be told apart so.
+    The regression sees indicators of all cells of all columns, and for every pair of columns whether both are in their upper
+    half. About 1 where the tables cannot be told apart so.
     """
     size = min(MOST_FITTED, data.shape[1], made.shape[1])
     both = np.concatenate([_some(data, size, rng=rng), _some(made, size, rng=rng)], axis=1)
-    design = _indicators(both, sizes)
+    design = np.concatenate([_indicators(both, sizes), _upper_pairs(both)], axis=1)
     source = np.repeat([0.0, 1.0], size)
     guess = _logistic(design, source)
     told = 1.0 / (1.0 + np.exp(-(design @ guess)))
-    free = design.shape[1] - 1
+    free = int((design.std(axis=0) > 0.0).sum())
     return float(np.mean((told - 0.5) ** 2) / (max(1, free) / (8.0 * 2.0 * size)))
 
 
@@ -137,6 +138,13 @@ def _indicators(codes: Codes, sizes: Sequence[int]) -> Floats:
         rows = np.flatnonzero(column > 0)
         found[rows, start + column[rows].astype(np.int64) - 1] = 1.0
     return found
+
+
+def _upper_pairs(codes: Codes) -> Floats:
+    """For every pair of columns whether a record is above the median of both."""
+    upper = [column > np.median(column) for column in codes]
+    found = [first & second for i, first in enumerate(upper) for second in upper[:i]]
+    return np.array(found, np.float64).reshape(len(found), codes.shape[1]).T
 
 
 def _logistic(design: Floats, wanted: Floats) -> Floats:
