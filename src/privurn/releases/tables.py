@@ -28,7 +28,7 @@ from privurn.releases.release import pay
 from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
-from privurn.tables.counting import check_rows
+from privurn.tables.counting import check_rows, count_records
 from privurn.tables.output import decode_side_by_side, number_table
 
 POOR_FIT = 1.1
@@ -54,7 +54,7 @@ def release_table(
         payer = Payer.find(ledger, source)
         source.check_columns(list(columns.names))
         progress("planning")
-        n = None if secret else int(source.connection.sql("SELECT count(*) FROM t").fetchall()[0][0])
+        n = None if secret else count_records(source)
         if n is not None:
             check_rows(n)
         public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)

@@ -14,6 +14,7 @@ from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
+from privurn.tables.engine import Engine
 from privurn.tables.files import DataFiles, find_files, readable
 
 NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
@@ -21,12 +22,12 @@ NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
 @dataclass(frozen=True)
 class Source:
-    """An opened table: a DuckDB connection with the data registered as `t`, the frame kind it came in, and its columns.
+    """An opened table: an engine with the data registered as `t`, the frame kind it came in, and its columns.
 
     In SQL the columns of `t` are called c0, c1, ...: see `column_names`.
     """
 
-    connection: Any
+    connection: Engine
     kind: str
     types: Mapping[str, str]
     rows: Callable[[], int]
