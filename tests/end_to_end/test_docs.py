@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import spark_session
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -37,6 +39,7 @@ SLOW = {
         "privatise",
         "release",
         "report",
+        "spark",
         "tables",
     )
 }
@@ -51,6 +54,8 @@ WITH_EXAMPLES = [
 @pytest.mark.parametrize("page", WITH_EXAMPLES)
 def test_examples_run(page, tmp_path):
     """Commands and code of a page, in order, in an empty folder; the Python blocks share their names."""
+    if name(page) == "docs/how-to/spark.md" and (reason := spark_session.why_not()):
+        pytest.skip(reason)
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -77,6 +77,9 @@ def release(
     ledger: making.LedgerPath = None,
     no_ledger: making.NoLedger = False,
     file_format: making.FileFormat = "csv",
+    engine: making.EngineName = "duckdb",
+    master: making.Master = None,
+    remote: making.Remote = None,
     seed: making.TestSeed = None,
     json: Json = False,
 ) -> None:
@@ -84,6 +87,7 @@ def release(
     from privurn.releases.release import release as make_release
 
     making.check_output(output, file_format)
+    data = making.data_for(file, engine, master, remote)
     declared = parse_domain(
         columns=column or [],
         grids=grid or [],
@@ -98,7 +102,7 @@ def release(
     asked = asked_mechanism(context, mechanism, domain=declared)
     with stages(quiet=json) as progress:
         made = make_release(
-            file,
+            data,
             asked,
             domain=named_column(declared, column),
             epsilon=epsilon,

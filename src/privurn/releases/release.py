@@ -49,7 +49,7 @@ def release(
     Parameters
     ----------
     data
-        A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array or DuckDB relation.
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array, DuckDB relation or Spark data frame.
     mechanism
         Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior), `Urn` on
         other public domains, `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain urns. On a

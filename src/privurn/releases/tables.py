@@ -18,7 +18,7 @@ from privurn.inference.tables.fit import Fit, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.likelihood import Numbers
-from privurn.mechanisms.marginal_counts import count_marginals
+from privurn.mechanisms.marginal_counts import MarginalCounts, count_marginals
 from privurn.mechanisms.recipe import Public, Recipe, check_records
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
@@ -29,6 +29,7 @@ from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows, count_records
+from privurn.tables.marginals import count_sets
 from privurn.tables.output import decode_side_by_side, number_table
 
 POOR_FIT = 1.1
@@ -61,7 +62,10 @@ def release_table(
         mechanism, remarks = choose(recipe, public)
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")
-        counts = count_marginals(cell_batches(source, columns, secret_size=secret), layout)
+        if source.distant:
+            counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret))
+        else:
+            counts = count_marginals(cell_batches(source, columns, secret_size=secret), layout)
         kind = source.kind
     payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)
     progress("drawing")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privurn.counts import other_size
 from privurn.domain import TableDomain
 from privurn.errors import DomainError
-from privurn.tables.counting import category_join, cell_expression, check_rows, text_for_number
+from privurn.tables.counting import cell_expression, check_rows, missing_values, records_sql, text_for_number
 from privurn.tables.sources import Source
 
 BATCH = 2**17
@@ -35,8 +35,8 @@ def cell_batches(source: Source, domain: TableDomain, *, secret_size: bool = Fal
         if reads is not None:
             wanted.append(f"({reads} IS NOT NULL)::UTINYINT + 2 * ({source.reference(name)} IS NOT NULL)::UTINYINT AS r{i}")
             untyped.append(i)
-    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(named))
-    reader = source.connection.sql(f"SELECT {', '.join(wanted)} FROM t{joins}").to_arrow_reader(BATCH)
+    records = records_sql(source, domain.columns)
+    reader = source.connection.sql(f"SELECT {', '.join(wanted)} {records}").to_arrow_reader(BATCH)
     rows, missing = 0, np.zeros(len(named), bool)
     found = dict.fromkeys(untyped, 0)  # 1: something could be read; 2: something was there
     for batch in reader:
@@ -57,11 +57,7 @@ def cell_batches(source: Source, domain: TableDomain, *, secret_size: bool = Fal
         if found[i] == 2:
             raise text_for_number(named[i][0])
     if missing.any():
-        declared = [repr(named[i][0]) for i in np.flatnonzero(missing)]
-        raise DomainError(
-            f"there are missing values in {', '.join(declared)}, declared to have none.",
-            hint="Give nulls a cell of their own with nulls='cell'",
-        )
+        raise missing_values([named[i][0] for i in np.flatnonzero(missing)])
 
 
 def _numbers(column: Any, dtype: type) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.counting import text_for_number
+from privurn.tables.dialects import NAN
 from privurn.tables.output import _arrow
 from privurn.tables.sources import Source
 
@@ -21,8 +22,7 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     if not untyped and not is_number(source.types[column]):
         raise text_for_number(column)
     value = source.reference(column)
-    number = f"TRY_CAST({value} AS DOUBLE)"
-    query = f"SELECT coalesce({number}, 'nan'::DOUBLE) AS number, {value} IS NOT NULL AS present FROM t"
+    query = f"SELECT coalesce({source.number(column)}, {NAN}) AS number, {value} IS NOT NULL AS present FROM t"
     table = source.connection.sql(query).to_arrow_table()
     present = int(table["present"].true_count if hasattr(table["present"], "true_count") else sum(table["present"].to_pylist()))
     check_any(table.num_rows)

@@ -1,5 +1,6 @@
 """From an opened table to counts: one SQL expression turns a record into its cell and never fails on content."""
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,8 @@ from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
 from privurn.errors import DomainError
 from privurn.tables.category_keys import category_keys, is_number
-from privurn.tables.sources import Source
+from privurn.tables.dialects import double
+from privurn.tables.sources import SETTINGS, Source
 
 
 def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = False) -> CountTable:
@@ -19,14 +21,13 @@ def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = Fals
     expressions, readable, radix = [], [], 1
     for position, (name, column) in enumerate(domain.columns.items()):
         expression, reads = cell_expression(source, name, column, position)
-        expressions.append(f"{radix}::BIGINT * ({expression})")
+        expressions.append(f"CAST({radix} AS BIGINT) * ({expression})")
         if reads is not None:
             readable.append((name, reads))
         radix *= column.size
-    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(domain.columns.items()))
     wanted = "".join(f", {reads} AS r{i}, {source.reference(name)} AS p{i}" for i, (name, reads) in enumerate(readable))
     sums = "".join(f", count(r{i}) AS readable_{i}, count(p{i}) AS present_{i}" for i in range(len(readable)))
-    records = f"SELECT {' + '.join(expressions)} AS cell{wanted} FROM t{joins}"
+    records = f"SELECT {' + '.join(expressions)} AS cell{wanted} {records_sql(source, domain.columns)}"
     table = source.connection.sql(f"SELECT cell, count(*) AS n{sums} FROM ({records}) GROUP BY cell").to_arrow_table()
     rows = source.rows()
     if not secret_size:
@@ -40,21 +41,34 @@ def count_cells(source: Source, domain: JointDomain, *, secret_size: bool = Fals
             f"there are missing values in {' or '.join(repr(name) for name in declared)}, declared to have none.",
             hint="Give nulls a cell of their own with nulls='cell'",
         )
-    return CountTable.from_cells(_integers(table["cell"]), _integers(table["n"]), rows=rows)
+    return CountTable.from_cells(integers(table["cell"]), integers(table["n"]), rows=rows)
 
 
 def count_labels(source: Source, column: str) -> CountTable:
     """Count the records of every distinct label of one column, compared as text; a missing value is the label None."""
     source.check_columns([column])
-    labels = f"SELECT CAST({source.reference(column)} AS VARCHAR) AS label FROM t"
-    query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label"
-    table = source.connection.sql(query).to_arrow_table()
+    labels = f"SELECT {source.dialect.label(source.reference(column), source.types[column])} AS label FROM t"
+    query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label NULLS LAST"
+    table = written(source.connection.sql(query).to_arrow_table())
     rows = source.rows()
     check_rows(rows)
-    return CountTable(np.array(table["label"].to_pylist(), dtype=object), _integers(table["n"]), rows=rows)
+    return CountTable(np.array(table["label"].to_pylist(), dtype=object), integers(table["n"]), rows=rows)
 
 
-def _integers(column: Any) -> NDArray[np.int64]:
+def written(table: Any) -> Any:
+    """Distinct labels with their counts: as text and in order, as DuckDB writes what another engine left as it was."""
+    import duckdb
+    import pyarrow as pa
+
+    if pa.types.is_string(table.schema.field("label").type):
+        return table
+    with duckdb.connect(":memory:", config=SETTINGS) as connection:
+        connection.register("found", table)
+        query = "SELECT CAST(label AS VARCHAR) AS label, CAST(sum(n) AS BIGINT) AS n FROM found GROUP BY 1 ORDER BY 1"
+        return connection.sql(query).to_arrow_table()
+
+
+def integers(column: Any) -> NDArray[np.int64]:
     """A column of integers without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
     chunk = column.combine_chunks()
     parts = [chunk] if not hasattr(chunk, "chunks") else chunk.chunks
@@ -76,6 +90,14 @@ def check_rows(n: int) -> None:
         raise DomainError("the table has one record: nothing can hide it.", hint="Release from at least two records")
 
 
+def missing_values(names: Sequence[str]) -> DomainError:
+    """The table breaks its own declaration."""
+    return DomainError(
+        f"there are missing values in {', '.join(map(repr, names))}, declared to have none.",
+        hint="Give nulls a cell of their own with nulls='cell'",
+    )
+
+
 def text_for_number(name: str) -> DomainError:
     """The column cannot be what it was declared to be."""
     return DomainError(
@@ -94,7 +116,7 @@ def cell_expression(source: Source, name: str, domain: ColumnDomain, position: i
     untyped = name in source.untyped
     if not untyped and not is_number(source.types[name]):
         raise text_for_number(name)
-    number = f"TRY_CAST({value} AS DOUBLE)"
+    number = f"t.x{position}"
     cell, below, above = _grid_sql(domain, number) if isinstance(domain, Grid) else _bins_sql(as_bins(domain), number)
     if domain.outside == "clamp":
         inside = f"CASE WHEN {below} THEN 0 WHEN {above} THEN {domain.n_values - 1} ELSE {cell} END"
@@ -119,17 +141,29 @@ def _grid_sql(domain: Grid, number: str) -> tuple[str, str, str]:
     """Cell, and conditions for below and above, of a number that is one. Infinities never reach the rounding."""
     low, high = domain.bounds
     step = float(domain.spacing)
-    below = f"{number} < {float(low - domain.spacing / 2)!r}"
-    above = f"{number} >= {float(high + domain.spacing / 2)!r}"
-    cell = f"least(greatest(floor(({number} - {float(low)!r}) / {step!r} + 0.5), 0), {domain.n_values - 1})::BIGINT"
+    below = f"{number} < {double(float(low - domain.spacing / 2))}"
+    above = f"{number} >= {double(float(high + domain.spacing / 2))}"
+    nearest = f"floor(({number} - {double(float(low))}) / {double(step)} + {double(0.5)})"
+    cell = f"least(greatest(TRY_CAST({nearest} AS BIGINT), 0), {domain.n_values - 1})"
     return cell, below, above
 
 
 def _bins_sql(domain: Bins, number: str) -> tuple[str, str, str]:
     edges = [float(Fraction(edge)) for edge in domain.edges]
-    inner = " ".join(f"WHEN {number} < {edge!r} THEN {i}" for i, edge in enumerate(edges[1:-1]))
+    inner = " ".join(f"WHEN {number} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     cell = f"CASE {inner} ELSE {domain.n_values - 1} END" if inner else "0"
-    return cell, f"{number} < {edges[0]!r}", f"{number} > {edges[-1]!r}"
+    return cell, f"{number} < {double(edges[0])}", f"{number} > {double(edges[-1])}"
+
+
+def records_sql(source: Source, columns: Mapping[str, ColumnDomain], *, extra: str = "") -> str:
+    """FROM clause of records for `cell_expression`: numbers are read once, as x0, x1, ..., and lists of categories joined.
+
+    `extra` is what else shall be known of each record.
+    """
+    numeric = [(i, name) for i, (name, domain) in enumerate(columns.items()) if not isinstance(domain, Categories)]
+    numbers = "".join(f", {source.number(name)} AS x{i}" for i, name in numeric)
+    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(columns.items()))
+    return f"FROM (SELECT t.*{numbers}{extra} FROM t) AS t{joins}"
 
 
 def category_join(source: Source, name: str, domain: ColumnDomain, position: int) -> str:
@@ -142,4 +176,5 @@ def category_join(source: Source, name: str, domain: ColumnDomain, position: int
     stored = "VARCHAR" if name in source.untyped else source.types[name]
     keys, key_type = category_keys(name, domain, stored=stored)
     source.connection.register(f"categories_{position}", keys)
-    return f" LEFT JOIN categories_{position} AS k{position} ON CAST({source.reference(name)} AS {key_type}) = k{position}.key"
+    compared = source.dialect.converted(source.reference(name), source.types[name], key_type)
+    return f" LEFT JOIN categories_{position} AS k{position} ON {compared} = k{position}.key"

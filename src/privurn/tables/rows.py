@@ -7,7 +7,7 @@ from privurn.counts import other_size
 from privurn.domain import JointDomain
 from privurn.errors import DomainError
 from privurn.tables.columns import check_any
-from privurn.tables.counting import _integers, category_join, cell_expression
+from privurn.tables.counting import cell_expression, integers, records_sql
 from privurn.tables.sources import Source
 
 
@@ -16,9 +16,8 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
     named = list(domain.columns.items())
     source.check_columns([name for name, _ in named])
     cells = [f"{cell_expression(source, name, each, i)[0]} AS cell_{i}" for i, (name, each) in enumerate(named)]
-    joins = "".join(category_join(source, name, each, i) for i, (name, each) in enumerate(named))
-    numbered = "SELECT *, row_number() OVER () AS place FROM t"
-    query = f"SELECT {', '.join(cells)} FROM ({numbered}) AS t{joins} ORDER BY t.place"
+    numbered = records_sql(source, domain.columns, extra=f", {source.dialect.place()} AS place")
+    query = f"SELECT {', '.join(cells)} {numbered} ORDER BY t.place"
     table = source.connection.sql(query).to_arrow_table()
     check_any(table.num_rows)
     if table.num_rows != source.rows():
@@ -31,5 +30,5 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
                 f"there are missing values in {name!r}, declared to have none.",
                 hint="Give nulls a category of their own with nulls='cell'",
             )
-        joint = joint * each.size + _integers(column.cast("int64"))
+        joint = joint * each.size + integers(column.cast("int64"))
     return joint

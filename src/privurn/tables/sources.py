@@ -1,4 +1,4 @@
-"""Open any supported table as a DuckDB view, with the types of its columns."""
+"""Open any supported table, with the types of its columns: on a Spark cluster where it is there, else as a DuckDB view."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,8 +14,13 @@ from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
+from privurn.tables.dialects import DUCKDB, Dialect
 from privurn.tables.engine import Engine
 from privurn.tables.files import DataFiles, find_files, readable
+from privurn.tables.spark_files import SparkFiles
+
+BLANKS = " \t\n\r\v\f"
+"""May stand around numbers that are written as text."""
 
 NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
@@ -37,6 +42,12 @@ class Source:
 
     found: DataFiles | None = None
     """The real files that are read, and every name they were found by; None for a frame."""
+
+    dialect: Dialect = DUCKDB
+    """Of the engine's SQL."""
+
+    distant: bool = False
+    """Whether records are on other computers, so that counts are fetched rather than records."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -64,6 +75,12 @@ class Source:
         """A column in SQL."""
         return f"t.{places(list(self.types))[list(self.types).index(column)]}"
 
+    def number(self, column: str) -> str:
+        """A column in SQL as a number; NULL where it holds none."""
+        value, stored = self.reference(column), self.types[column]
+        bare = f"trim(BOTH {text_literal(BLANKS)} FROM {value})" if stored == "VARCHAR" else value
+        return self.dialect.number(bare, stored)
+
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
         for name in columns:
@@ -81,10 +98,12 @@ def text_literal(value: str) -> str:
 
 
 def frame_kind(data: Any) -> str:
-    """Which family a table belongs to: "path", "pandas", "polars", "arrow", "numpy" or "duckdb"."""
+    """Which family a table belongs to: "path", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
     if isinstance(data, (str, Path)):
         return "path"
     module, name = type(data).__module__.split(".")[0], type(data).__name__
+    if isinstance(data, SparkFiles) or (type(data).__module__.startswith("pyspark.sql.") and name == "DataFrame"):
+        return "spark"
     if module in ("pandas", "polars") and name in ("DataFrame", "Series", "LazyFrame"):
         return module
     if module == "pyarrow" and name in ("Table", "RecordBatch"):
@@ -95,7 +114,8 @@ def frame_kind(data: Any) -> str:
         return "duckdb"
     raise FormatError(
         f"cannot read a table from {module}.{name}.",
-        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a NumPy array or a DuckDB relation",
+        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a NumPy array, a DuckDB relation, or a Spark "
+        "data frame",
     )
 
 
@@ -113,6 +133,12 @@ def open_table(data: Any) -> Iterator[Source]:
     import pyarrow as pa
 
     kind = frame_kind(data)
+    if kind == "spark":
+        from privurn.tables.spark import open_spark
+
+        with open_spark(data) as source:
+            yield source
+        return
     found = find_files(str(data)) if kind == "path" else None
     connection = duckdb.connect(":memory:", config=SETTINGS)
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
