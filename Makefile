@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser test-full lint bench experiments docs clean
+.PHONY: help demo spark-demo test browser test-full lint bench experiments docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,10 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
+
+spark-demo: $(READY)  ## the main job on a Spark cluster that it starts on this computer (needs Java 17)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'
+	$(BIN)/python examples/spark_demo.py
 
 test: $(READY)  ## fast tests, doctests and examples (some twenty minutes on two idle cores where no kernel is compiled yet)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not long'
@@ -67,4 +71,4 @@ docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-output spark-demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples.spark_demo import cluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -300,13 +301,22 @@ def test_files_read_by_spark_give_the_release_that_duckdb_gives(planted):
     files, made = str(planted / "*.parquet"), {}
     for engine in (["--engine", "spark", "--master", "local[2]"], []):
         folder = planted / f"out-{len(engine)}"
-        domain = ["--column", "label", "--categories", "north,south", "--outside", "other", "--mechanism", "urn"]
+        domain = [
+            "--column",
+            "label",
+            "--categories",
+            "north,south",
+            "--outside",
+            "other",
+            "--mechanism",
+            "dirichlet-multinomial",
+        ]
         words = ["release", files, *domain, "--epsilon", "1", "--delta", "1e-6", "--seed", "1", "-o", str(folder), *engine]
         done = subprocess.run([sys.executable, "-m", "privurn", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "PLANTED" not in done.stdout + done.stderr
         made[len(engine)] = (folder / "data.csv").read_bytes()
-        assert privurn.verify(folder).valid
+        assert privurn.verify(folder).reasons == ("the release was made with seeded randomness: not private",)
     assert made[0] == made[4]
 
 
@@ -325,8 +335,9 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
     out = privurn.release(there, privurn.Urn(records=9), domain=domain, epsilon=1, delta=1e-6, entropy=SeededEntropy(1))
     assert out.data.count() == 9
     assert len(privurn.privatise(there, domain=domain, epsilon=1).table) == there.count()
-    table = TableStatistic.calibrated(domain=domain, budget=Budget(epsilon=1, noise="discrete-laplace"))
-    assert release_statistics(there, mechanism=table, budget=Budget(epsilon=1, noise="discrete-laplace")).statistics.n == there.count()
+    whole = Budget(epsilon=1, noise="discrete-laplace")
+    table = TableStatistic.calibrated(domain=domain, budget=whole)
+    assert release_statistics(there, mechanism=table, budget=whole).statistics.n == there.count()
     budget = Budget(epsilon=1)
     sums = RegressionStatistic.calibrated(
         response="number", covariates=["small"], bounds=(-5, 5), budget=budget, missing="unreadable"
@@ -336,3 +347,21 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
         with open_table(each) as source:
             exact.append(sums.sum_units(source))
     assert exact[0] == exact[1]
+
+
+@pytest.mark.long
+def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(planted):
+    if reason := why_not():
+        pytest.skip(reason)
+    words = "release *.parquet --column label --categories north,south --outside other --mechanism dirichlet-multinomial"
+    words = [*words.split(), "--epsilon", "1", "--delta", "1e-6", "--seed", "1"]
+    command = [sys.executable, "-m", "privurn", *words, "-o"]
+    subprocess.run([*command, "here"], check=True, capture_output=True, cwd=planted)
+    with cluster(planted / "logs") as master:
+        there = [*command, "there", "--engine", "spark", "--master", master]
+        done = subprocess.run(there, capture_output=True, text=True, cwd=planted, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (planted / "there" / "data.csv").read_bytes() == (planted / "here" / "data.csv").read_bytes()
+    logs = [each.read_bytes() for each in (planted / "logs").rglob("*") if each.is_file()]
+    assert len([each for each in logs if b"executor" in each.lower()]) > 2  # master, workers and executors wrote theirs
+    assert not any(b"PLANTED" in each for each in [*logs, done.stdout.encode(), done.stderr.encode()])
