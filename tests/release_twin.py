@@ -67,9 +67,7 @@ def write_table(path: Path, columns: dict[str, list], *, kind: str) -> None:
 
 
 def grid_cell(value: float, *, low: Fraction, step: Fraction, size: int) -> int:
-    """Number of the nearest grid point, the ends for what lies beyond them; what is no number is the first cell."""
-    if math.isnan(value):
-        return 0
+    """Number of the nearest grid point, the ends for what lies beyond them."""
     if math.isinf(value):
         return size - 1 if value > 0 else 0
     return min(max(math.floor((F(value) - low) / step + F(1, 2)), 0), size - 1)
@@ -78,16 +76,15 @@ def grid_cell(value: float, *, low: Fraction, step: Fraction, size: int) -> int:
 def bin_cell(value: float, *, edges: list[Fraction]) -> int:
     """Number of the bin that begins at or below the value; the last one is closed on both sides."""
     last = len(edges) - 2
-    if math.isnan(value):
-        return 0
     if math.isinf(value):
         return last if value > 0 else 0
     return min(max(sum(F(value) >= edge for edge in edges) - 1, 0), last)
 
 
 def category_cell(value: str, *, values: list[str]) -> int:
-    """Place in the list, or the cell after it."""
-    return values.index(value) if value in values else len(values)
+    """Place in the list, or the cell after it; blanks around text do not count."""
+    bare = [each.strip(" ") for each in values]
+    return bare.index(value.strip(" ")) if value.strip(" ") in bare else len(values)
 
 
 class UrnTwin:

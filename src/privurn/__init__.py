@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privurn.domain import Bins as Bins
     from privurn.domain import Bounds as Bounds
     from privurn.domain import Categories as Categories
+    from privurn.domain import Dates as Dates
     from privurn.domain import Grid as Grid
     from privurn.domain import JointDomain as JointDomain
     from privurn.domain import OpenLabels as OpenLabels
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from privurn.privacy.ledger import Ledger as Ledger
     from privurn.privacy.profile import Guarantee as Guarantee
     from privurn.privacy.profile import PrivacyProfile as PrivacyProfile
+    from privurn.releases.check import check as check
     from privurn.releases.privatise import privatise as privatise
     from privurn.releases.release import release as release
     from privurn.releases.statistics import release_statistics as release_statistics
@@ -78,6 +80,7 @@ _HOME = {
     "Bins": "domain",
     "Bounds": "domain",
     "Categories": "domain",
+    "Dates": "domain",
     "Grid": "domain",
     "JointDomain": "domain",
     "OpenLabels": "domain",
@@ -127,6 +130,7 @@ _HOME = {
     "PoissonRegression": "inference.tables.formula",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
+    "check": "releases.check",
     "privatise": "releases.privatise",
     "Release": "certificates.release",
     "compare": "reports.comparison.comparison",

@@ -11,6 +11,7 @@
       ModelError(ValueError)           impossible parameters (strength, discount, alpha, counts)
       SamplingError(RuntimeError)      a sampler that could not finish
       FormatError(ValueError)          files and arguments that cannot be understood
+    ConfidentialWarning(UserWarning)   what the custodian alone is told of the data
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -21,6 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_OFFERED = 3
+
+
+class ConfidentialWarning(UserWarning):
+    """Something about the confidential data that is for the custodian alone; it never stands in a release."""
 
 
 class Placeholder(str):

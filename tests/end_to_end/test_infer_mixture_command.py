@@ -176,9 +176,9 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     towns = np.random.default_rng(2).choice(["north", "south"], p=[0.8, 0.2], size=200)
-    privurn.privatise(towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"]), epsilon=3).save(
-        "noisy"
-    )
+    privurn.privatise(
+        towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"], outside="other"), epsilon=3
+    ).save("noisy")
     done = command("infer", "noisy", *SHORT, "--synthetic", "synthetic.csv", "--records", 30, "-o", "draws.nc")
     assert done.returncode == 0, done.stderr
     for name in ("share[north]", "share[south]", "share[other]"):
@@ -238,7 +238,7 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     group = np.random.default_rng(1).integers(2, size=150)
     people = pd.DataFrame({"town": np.array(["u", "v"])[group], "sex": np.array(["f", "m"])[group]})
-    lists = {"town": privurn.Categories(["u", "v"]), "sex": privurn.Categories(["f", "m"])}
+    lists = {"town": privurn.Categories(["u", "v"], outside="other"), "sex": privurn.Categories(["f", "m"], outside="other")}
     privurn.privatise(people, privurn.RandomisedResponse(), domain=lists, epsilon=8).save("noisy")
     files = [
         "--plot",
@@ -267,7 +267,7 @@ def test_several_columns_of_categories(command, tmp_path, monkeypatch):
     assert [column["categories"] for column in answer["channel"]["columns"]] == [3, 3]
     assert command("infer", "noisy", *SHORT, "--kernel", "gaussian").returncode == 2
     wide = pd.DataFrame({name: list("ab") * 5 for name in "abcdefghi"})
-    many = {name: privurn.Categories(["a", "b"]) for name in wide}
+    many = {name: privurn.Categories(["a", "b"], outside="other") for name in wide}
     privurn.privatise(wide, privurn.RandomisedResponse(), domain=many, epsilon=8).save("wide")
     refused = command("infer", "wide", *SHORT)
     assert refused.returncode == 2

@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
     y = x @ np.array([-1.0, 1.0]) + rng.normal(size=600)
     smoker = rng.random(600) < 0.3
     ill = rng.random(600) < 0.1 + 0.2 * smoker
-    both = {"column_0": Categories([0, 1]), "column_1": Categories([0, 1])}
+    both = {"column_0": Categories([0, 1], outside="other"), "column_1": Categories([0, 1], outside="other")}
     columns = {"response": "column_2", "covariates": ["column_0", "column_1"], "bounds": (-5, 5)}
     one = {"column": "column_0"}
     made = {

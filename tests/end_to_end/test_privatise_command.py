@@ -49,7 +49,21 @@ def test_privatise_verify_and_ledger(privurn_command, pay):
         (["--channel", "gaussian", "--epsilon", 2, "--delta", 1e-6, "--bounds", "-10:10", "--calibration", "zcdp"], ["pay"]),
         (["--channel", "haar-wavelet", "--epsilon", 9, "--levels", 1, "--bounds", "-10:10"], ["pay_0_0", "pay_1_0", "pay_1_1"]),
         (["--channel", "discrete-laplace", "--epsilon", 2, "--bounds", "-10:10", "--keep-order"], ["pay"]),
-        (["--channel", "randomised-response", "--epsilon", 1, "--categories", "a,b", "--column", "town"], ["town"]),
+        (
+            [
+                "--channel",
+                "randomised-response",
+                "--epsilon",
+                1,
+                "--categories",
+                "a,b",
+                "--column",
+                "town",
+                "--outside",
+                "other",
+            ],
+            ["town"],
+        ),
     ],
 )
 def test_other_channels(command, pay, words, columns):

@@ -109,7 +109,10 @@ def pages(tmp_path_factory):
     people = {"an_age_in_completed_years": rng.integers(0, 100, 9000), "town": rng.choice(towns, 9000)}
     import polars as pl
 
-    domain = {"an_age_in_completed_years": privurn.Bins([0, 18, 30, 45, 65, 120]), "town": privurn.Categories(towns)}
+    domain = {
+        "an_age_in_completed_years": privurn.Bins([0, 18, 30, 45, 65, 120]),
+        "town": privurn.Categories(towns, outside="other"),
+    }
     privurn.release(pl.DataFrame(people), domain=domain, epsilon=1, delta=1e-6).save(home / "people")
     return {
         "public": report(home / "incomes"),

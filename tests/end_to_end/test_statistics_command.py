@@ -142,7 +142,20 @@ def test_missing_values_where_they_are_asked_for(command, people):
     numbers = ["gaps.csv", "--model", "normal", "--y", "age", "--bounds", "0:120", "--squares", "complement"]
     done = command(*numbers, *SPENT, "--missing", "unreadable", "-o", "numbers.json")
     assert done.exit_code == 0, done.exception
-    done = command("gaps.csv", "--model", "table", "--categories", "sex=f,m", *SPENT, "--nulls", "cell", "-o", "cells.json")
+    done = command(
+        "gaps.csv",
+        "--model",
+        "table",
+        "--categories",
+        "sex=f,m",
+        *SPENT,
+        "--nulls",
+        "cell",
+        "--outside",
+        "other",
+        "-o",
+        "cells.json",
+    )
     assert done.exit_code == 0, done.exception
     stated = json.loads((people / "cells.json").read_text())["statistics"]
     assert len(stated["values"]) == 4  # f, m, other, missing

@@ -208,7 +208,7 @@ def test_one_value_and_missing_ones_are_left_to_the_urn():
         (privurn.NoisyTree(records=0), GRID, "at least 1"),
         (privurn.NoisyTree(copies=0), GRID, "positive whole number"),
         (privurn.NoisyTree(copies=2, records=5), GRID, "as many records"),
-        (privurn.NoisyTree(), privurn.Categories(["a"]), "columns of numbers"),
+        (privurn.NoisyTree(), privurn.Categories(["a"], outside="other"), "columns of numbers"),
         (privurn.NoisyTree(), privurn.Grid(0, 6_000_000, 1), "at most 5,000,000"),
         (privurn.NoisyTree(noise="uniform"), GRID, "not known"),
     ],

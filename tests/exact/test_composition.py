@@ -352,7 +352,10 @@ def test_hopeless_parts_are_composed_without_an_error(profile):
 
 def test_a_posterior_sample_is_not_certified_as_pure():
     frame = pl.DataFrame({"c": ["a"] * 20 + ["b"] * 20 + ["c"] * 20})
-    asked = {"domain": privurn.Categories(["a", "b", "c"]), "mechanism": privurn.PosteriorDraws(alpha=1000, draws=2)}
+    asked = {
+        "domain": privurn.Categories(["a", "b", "c"], outside="other"),
+        "mechanism": privurn.PosteriorDraws(alpha=1000, draws=2),
+    }
     with pytest.raises(PrivacyError):
         privurn.release(frame, epsilon=1, delta=0, **asked)
     assert privurn.release(frame, epsilon=1, delta=1e-6, **asked).certificate["achieved"]["delta"] > 0.0

@@ -197,7 +197,7 @@ def test_cells_stand_for_what_a_release_writes(domain):
 
 def test_categories_are_no_numbers():
     with pytest.raises(DomainError):
-        cell_values(Categories(["a", "b"]))
+        cell_values(Categories(["a", "b"], outside="other"))
 
 
 # -- several columns

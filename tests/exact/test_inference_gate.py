@@ -279,7 +279,7 @@ def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
 
 
 def table_of(size):
-    domain = {"y": privurn.Categories(["a", "b"])}
+    domain = {"y": privurn.Categories(["a", "b"], outside="other")}
     mechanism = TableStatistic.calibrated(domain=domain, budget=WHOLE[size])
     values = np.array([5.0, 2.0, -1.0])
     public, noisy = (6, None) if size == "public" else (None, 7.0)

@@ -78,7 +78,7 @@ def table_of(records):
 class CountContract(MechanismContract):
     """On a public domain of three categories."""
 
-    data, domain, options = LABELS, Categories(["a", "b", "c"]), {}
+    data, domain, options = LABELS, Categories(["a", "b", "c"], outside="other"), {}
 
     def release(self, *, ledger=None):
         return privurn.release(
@@ -197,7 +197,7 @@ class TestNoisyTree(CountContract):
 class TestNoisyMarginals(TestNoisyTree):
     name = "noisy-marginals"
     data = pd.DataFrame({"u": LABELS, "v": ZEROS_AND_ONES})
-    domain = MappingProxyType({"u": Categories(["a", "b", "c"]), "v": Categories([0, 1])})
+    domain = MappingProxyType({"u": Categories(["a", "b", "c"], outside="other"), "v": Categories([0, 1], outside="other")})
 
     def tiny(self):
         return NoisyMarginals(n=2, sizes=(2,), sets=((0,),), scales=(1.5,), noise="discrete-laplace")
@@ -321,7 +321,7 @@ class TestLocalHaarWavelet(ChannelContract):
 
 
 class TestLocalRandomisedResponse(ChannelContract):
-    name, data, domain = "local-randomised-response", LABELS, Categories(["a", "b", "c"])
+    name, data, domain = "local-randomised-response", LABELS, Categories(["a", "b", "c"], outside="other")
     channel = RandomisedResponseChannel(categories=3, odds=F(2))
     records = (0, 1, 2)
 
@@ -333,7 +333,7 @@ class TestLocalRandomisedResponse(ChannelContract):
 class TestLocalRandomisedResponses(TestLocalRandomisedResponse):
     name = "local-randomised-responses"
     data = np.array(list(zip(LABELS.tolist(), LABELS[::-1].tolist(), strict=True)), dtype=[("u", "U1"), ("v", "U1")])
-    alias, domain = "randomised-response", MappingProxyType({key: Categories(["a", "b", "c"]) for key in "uv"})
+    alias, domain = "randomised-response", MappingProxyType({key: Categories(["a", "b", "c"], outside="other") for key in "uv"})
     channel = RandomisedResponsesChannel(responses=(RandomisedResponseChannel(categories=2, odds=F(2)),) * 2)
     records = (0, 1, 2, 3)
 
@@ -442,7 +442,9 @@ class TestNoisyTable(StatisticContract):
         return np.array([(each,) for each in LABELS], dtype=[("x0", "U1")])
 
     def calibrated(self, *, budget):
-        return TableStatistic.calibrated(domain=JointDomain({"x0": Categories(["a", "b", "c"])}), budget=budget)
+        return TableStatistic.calibrated(
+            domain=JointDomain({"x0": Categories(["a", "b", "c"], outside="other")}), budget=budget
+        )
 
     def units(self, mechanism):
         """A record is one cell."""

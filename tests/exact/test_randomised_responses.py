@@ -105,7 +105,7 @@ def test_the_exact_profile_is_below_the_general_composition_and_close_to_it():
 
 def test_joint_codes_are_those_of_a_joint_domain():
     channel = made(((3, Fraction(2)), (2, Fraction(2))))
-    domain = JointDomain({"a": Categories(["x", "y"]), "b": Categories(["u"])})
+    domain = JointDomain({"a": Categories(["x", "y"], outside="other"), "b": Categories(["u"], outside="other")})
     table = decode(np.arange(6), domain)
     names = [["x", "y", "other"], ["u", "other"]]
     rows = channel.rows(np.arange(6))

@@ -298,7 +298,7 @@ def test_a_certificate_is_audited_against_what_it_promises(tmp_path, open_labels
     monkeypatch.setattr(lone_labels, "RUNS", 20)  # the default is run in test_audit_attacks.py
 
     data = np.random.default_rng(3).choice(["a", "b", "c"], 30)
-    domain = privurn.OpenLabels() if open_labels else privurn.Categories(["a", "b", "c"])
+    domain = privurn.OpenLabels() if open_labels else privurn.Categories(["a", "b", "c"], outside="other")
     asked = privurn.Discover(records=10) if open_labels else privurn.Urn(records=10)
     privurn.release(data, asked, domain=domain, epsilon=1.0, delta=1e-3).save(tmp_path / "out")
     samples = 100 if open_labels else 2_000  # OpenDP's noise has no seed: a wrong conviction has probability 1e-9

@@ -219,8 +219,8 @@ def test_channels_with_too_little_noise_low_bits_or_no_clamp_are_convicted():
         )
 
 
-URN = DirichletMultinomial(n=12, cells=4, alpha=Fraction(8), records=3)
-DOMAIN = JointDomain({"x": Grid(0, 3, 1)})
+URN = DirichletMultinomial(n=12, cells=5, alpha=Fraction(8), records=3)
+DOMAIN = JointDomain({"x": Grid(0, 3, 1, nulls="cell")})
 
 
 def unclamped(table, domain):
@@ -244,7 +244,7 @@ def test_records_that_are_read_wrongly_are_convicted(leak):
 
 
 def test_reading_makes_neighbours_of_neighbours_whatever_a_record_holds():
-    mixed = JointDomain({"x": Grid(0, 3, 1, nulls="cell"), "y": Categories(["a", "b"], nulls="cell")})
+    mixed = JointDomain({"x": Grid(0, 3, 1, nulls="cell"), "y": Categories(["a", "b"], nulls="cell", outside="other")})
     for domain in (DOMAIN, mixed):
         for add_remove in (False, True):
             [only] = raw_pairs(domain, n=12, moved=2, add_remove=add_remove)
@@ -256,7 +256,9 @@ def test_reading_makes_neighbours_of_neighbours_whatever_a_record_holds():
 def test_privatised_records_are_audited_by_their_certificate(channel, tmp_path):
     rng = np.random.default_rng(1)
     if isinstance(channel, privurn.RandomisedResponse):
-        made = privurn.privatise(rng.choice(["a", "b"], 30), channel, domain=privurn.Categories(["a", "b"]), epsilon=1)
+        made = privurn.privatise(
+            rng.choice(["a", "b"], 30), channel, domain=privurn.Categories(["a", "b"], outside="other"), epsilon=1
+        )
     else:
         made = privurn.privatise(rng.normal(50, 9, 30), channel, domain=privurn.Bounds(0, 100), epsilon=1)
     made.save(tmp_path / "out")
@@ -269,7 +271,7 @@ BUDGET = Budget(epsilon=1.0, neighbouring="add-remove")
 STATISTICS = {
     "normal": NormalStatistic.calibrated(response="x", bounds=(0, 10), budget=BUDGET),
     "poisson": PoissonStatistic.calibrated(column="x", upper=5, budget=BUDGET),
-    "table": TableStatistic.calibrated(domain={"x": Categories(["a", "b"])}, budget=BUDGET),
+    "table": TableStatistic.calibrated(domain={"x": Categories(["a", "b"], outside="other")}, budget=BUDGET),
 }
 
 

@@ -193,7 +193,7 @@ def test_the_noise_of_a_release_is_opendps(extra, monkeypatch):
 
 @pytest.mark.parametrize(
     "extra",
-    [*RELEASES, {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories([0, 1])}],
+    [*RELEASES, {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories([0, 1], outside="other")}],
     ids=lambda extra: extra["channel"].alias,
 )
 def test_no_release_asks_numpy_for_randomness(extra, monkeypatch):
@@ -226,7 +226,11 @@ def test_a_seed_does_not_fix_the_noise_but_marks_the_release():
     assert all(each.certificate["private"] is False for each in made)
     answers = [
         privatise(
-            DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1]), epsilon=1, entropy=SeededEntropy(4)
+            DATA,
+            privurn.RandomisedResponse(),
+            domain=privurn.Categories([0, 1], outside="other"),
+            epsilon=1,
+            entropy=SeededEntropy(4),
         ).data
         for _ in range(2)
     ]

@@ -32,7 +32,7 @@ from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 
 FALSE_ALARM = 1e-6
-DOMAIN = JointDomain({"a": Categories(["u", "v"])})
+DOMAIN = JointDomain({"a": Categories(["u", "v"], outside="other")})
 PRIOR = np.array([0.6, 1.0, 2.0])
 
 CASES = {

@@ -65,7 +65,9 @@ def test_a_release_by_its_folder(run, tmp_path):
 
     folder = tmp_path / "out"
     data = np.random.default_rng(1).choice(["a", "b"], 20)
-    privurn.release(data, privurn.Urn(records=5), domain=privurn.Categories(["a", "b"]), epsilon=2.0, delta=1e-3).save(folder)
+    privurn.release(
+        data, privurn.Urn(records=5), domain=privurn.Categories(["a", "b"], outside="other"), epsilon=2.0, delta=1e-3
+    ).save(folder)
     done = run("--certificate", folder, "--samples", 400, "--seed", 3, "--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["epsilon"] == 2.0

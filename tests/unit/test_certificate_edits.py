@@ -36,7 +36,7 @@ PEOPLE = pd.DataFrame(
     }
 )
 LABELS = pd.DataFrame({"kind": ["a"] * 500 + ["b"] * 400})
-TOWN = privurn.Categories(["a", "b"])
+TOWN = privurn.Categories(["a", "b"], outside="other")
 AGE = privurn.Grid(0, 2, 1)
 PAY = privurn.Bins([0, 2, 5, 10], outside="other")
 SPREAD = privurn.Bins([0, 2, 5, 10], outside="other", within="uniform")
@@ -86,7 +86,7 @@ KINDS = {
     "laplace": lambda f: noised(f, domain={"pay": privurn.Bounds(0, 10)}),
     "whole numbers": lambda f: noised(f, channel=privurn.DiscreteLaplace(), domain={"age": privurn.Bounds(0, 2)}),
     "responses": lambda f: noised(
-        f, channel=privurn.RandomisedResponse(), domain={"town": privurn.Categories(["a", "b", "c"])}
+        f, channel=privurn.RandomisedResponse(), domain={"town": privurn.Categories(["a", "b", "c"], outside="other")}
     ),
     "sum": lambda f: summed(f, BernoulliStatistic.calibrated(column="yes", budget=SECRET), SECRET),
     "table": lambda f: summed(f, TableStatistic.calibrated(domain={"town": TOWN}, budget=PUBLIC), PUBLIC),

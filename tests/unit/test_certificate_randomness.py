@@ -41,7 +41,7 @@ WITHOUT = {
     "urn": released,
     "smoothed histogram": lambda entropy=None: released(entropy, mechanism=privurn.Smoothed()),
     "randomised response": lambda entropy=None: privatise(
-        DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1, 2]), epsilon=1, entropy=entropy
+        DATA, privurn.RandomisedResponse(), domain=privurn.Categories([0, 1, 2], outside="other"), epsilon=1, entropy=entropy
     ),
 }
 

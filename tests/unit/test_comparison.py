@@ -205,10 +205,12 @@ def test_categories_and_joint_columns():
     assert (stick.measure(np.ones(domain.size)) > 0).all()
     assert [axis.column for axis in stick.axes] == ["sex", "age", "pay"]
     assert stick.curves(dense)[0].sum() == pytest.approx(1.0)
-    words = yardstick(CountTable(np.array([0, 2]), np.array([6, 2])), domain=JointDomain({"c": Categories(["a", "b"])}))
+    words = yardstick(
+        CountTable(np.array([0, 2]), np.array([6, 2])), domain=JointDomain({"c": Categories(["a", "b"], outside="other")})
+    )
     assert words.measure(np.array([2, 2, 0])) == pytest.approx([0.5, 0.5])
     assert words.axes[0].labels == ("a", "b", "other")
-    only_words = JointDomain({"a": Categories(["x"]), "b": Categories(["y"])})
+    only_words = JointDomain({"a": Categories(["x"], outside="other"), "b": Categories(["y"], outside="other")})
     assert len(yardstick(CountTable(np.array([0]), np.array([2])), domain=only_words).metrics) == 3
 
 
@@ -295,7 +297,7 @@ def test_tables_in_and_bad_input():
     [
         ([5.0] * 40, Grid(0, 100, 2)),  # all rows in one cell
         ([1.0, 2.0], Grid(0, 1000, 1)),  # more cells than rows
-        (["a", "b"] * 20, Categories(["a", "b"])),
+        (["a", "b"] * 20, Categories(["a", "b"], outside="other")),
         ([1.0] * 9, Bins([0, 5])),  # one bin
     ],
 )
@@ -429,7 +431,13 @@ def test_pictures_say_that_they_are_confidential(tmp_path):
 
 
 def test_few_cells_are_drawn_as_bars():
-    found = compare(np.array(["a", "b", "b"]), domain=Categories(["a", "b", "long name"]), epsilon=1, delta=0.5, runs=Runs(3))
+    found = compare(
+        np.array(["a", "b", "b"]),
+        domain=Categories(["a", "b", "long name"], outside="other"),
+        epsilon=1,
+        delta=0.5,
+        runs=Runs(3),
+    )
     axes = density_overlays(found).axes[: len(found.results)]
     assert all(len(panel.patches) == 4 for panel in axes)
     assert [label.get_text() for label in axes[-1].get_xticklabels()] == ["a", "b", "long name", "other"]

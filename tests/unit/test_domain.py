@@ -54,11 +54,13 @@ def test_decimal_steps_are_exact():
 @pytest.mark.parametrize(
     ("outside", "nulls", "extra", "unreadable"),
     [
-        ("clamp", "error", 0, 0),
+        ("clamp", "error", 0, None),
         ("clamp", "cell", 1, 3),
         ("other", "error", 1, 3),
         ("other", "cell", 2, 3),
         ("null", "error", 1, 3),
+        ("error", "error", 0, None),
+        ("error", "cell", 1, None),
     ],
 )
 def test_policy_cells(outside, nulls, extra, unreadable):
@@ -73,11 +75,12 @@ domains = st.one_of(
         st.integers(-100, 100),
         st.integers(1, 50),
         st.integers(1, 9),
-        st.sampled_from(["clamp", "other", "null"]),
+        st.sampled_from(["clamp", "other", "null", "error"]),
         st.sampled_from(["cell", "error"]),
     ),
     st.builds(Bins, st.lists(st.integers(-1000, 1000), min_size=2, max_size=6, unique=True).map(sorted)),
-    st.builds(Categories, st.lists(st.text(min_size=1), min_size=1, max_size=6, unique=True)),
+    st.builds(Categories, st.lists(st.text().filter(str.strip), min_size=1, max_size=6, unique_by=str.strip)),
+    st.builds(lambda labels: Categories(labels, ignore_case=True), st.lists(st.sampled_from("aBcD"), min_size=1, unique=True)),
     st.just(OpenLabels()),
 )
 
@@ -99,8 +102,8 @@ def test_domain_files(tmp_path, name):
     (tmp_path / name).write_text(text)
     domain = domain_from_file(tmp_path / name)
     assert isinstance(domain, JointDomain)
-    assert domain.size == 100 * 3
-    assert "300 cells" in domain.describe()
+    assert domain.size == 100 * 2
+    assert "200 cells" in domain.describe()
 
 
 NOT_DOMAINS = [

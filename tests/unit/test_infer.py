@@ -42,7 +42,9 @@ def local():
 @pytest.fixture(scope="module")
 def towns():
     labels = np.array(["u", "v"])[np.random.default_rng(1).integers(0, 2, 60)]
-    return privurn.privatise(labels, domain=privurn.Categories(["u", "v"]), epsilon=3, entropy=SeededEntropy(1))
+    return privurn.privatise(
+        labels, domain=privurn.Categories(["u", "v"], outside="other"), epsilon=3, entropy=SeededEntropy(1)
+    )
 
 
 @pytest.mark.parametrize("kind", ["counts", "mixture", "sums"])
@@ -152,7 +154,9 @@ def test_all_cells_of_a_table_can_be_asked_for():
 
 
 def test_odds_ratio_of_the_four_proper_cells():
-    domain = privurn.JointDomain({"a": privurn.Categories(["u", "v"]), "b": privurn.Categories([0, 1], outside="null")})
+    domain = privurn.JointDomain(
+        {"a": privurn.Categories(["u", "v"], outside="other"), "b": privurn.Categories([0, 1], outside="null")}
+    )
     mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=1.0), domain=domain)
     observed = Observed(mechanism=mechanism, domain=domain, counts=np.zeros(domain.size))
     p = {name: i + 1.0 for i, name in enumerate(mechanism.names)}

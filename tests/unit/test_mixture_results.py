@@ -342,7 +342,11 @@ def test_a_folder_is_read_as_it_was_released(tmp_path, options, file_format):
 def test_categories_are_read_with_their_labels(tmp_path):
     towns = np.array(["north", "south", "elsewhere"] * 10)
     out = privurn.privatise(
-        towns, privurn.RandomisedResponse(), domain=privurn.Categories(["north", "south"]), epsilon=30, order="kept"
+        towns,
+        privurn.RandomisedResponse(),
+        domain=privurn.Categories(["north", "south"], outside="other"),
+        epsilon=30,
+        order="kept",
     )
     found = read_privatised(out.save(tmp_path / "noisy"))
     assert found.labels == ("north", "south", "other")

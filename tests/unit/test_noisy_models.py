@@ -351,7 +351,7 @@ def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypa
 
 def test_a_table_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     budget = Budget(epsilon=0.5, epsilon_n=0.5, noise="discrete-laplace", neighbouring="add-remove")
-    mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"])}, budget=budget)
+    mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"], outside="other")}, budget=budget)
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([9.0, 4.0, 1.0]), noisy_n=11.0)
     monkeypatch.setattr(sampling, "LENGTHS", replace(sampling.LENGTHS, draws=15, warm_up=20))
     run = Run(seed=3)

@@ -116,7 +116,7 @@ def test_large_numbers_keep_their_variance():
 
 
 def test_only_what_is_asked_for_is_told_apart():
-    wide = JointDomain({"x": Grid(0, 1, "0.001"), "y": Categories(list("abcdef"))})
+    wide = JointDomain({"x": Grid(0, 1, "0.001"), "y": Categories(list("abcdef"), outside="other")})
     assert reduce(parse_functionals(["P(x>0.5)", "cdf(x, 0.2)"]), domain=wide).n_groups == 3
     assert reduce(parse_functionals(["mean(x)"]), domain=wide).n_groups == 1001
     assert reduce(parse_functionals(["P(y=a)", "P(x>0.5)"]), domain=wide).n_groups == 4
@@ -173,7 +173,7 @@ def test_asked_for_nothing_or_twice():
 
 
 def test_names_with_strange_characters():
-    domain = JointDomain({"a b": Grid(0, 2, 1), "kind": Categories(["x, y", "p and q", "z>1"])})
+    domain = JointDomain({"a b": Grid(0, 2, 1), "kind": Categories(["x, y", "p and q", "z>1"], outside="other")})
     shares = np.arange(12.0)
     found = values_of(["mean(a b)", "P(kind='x, y')", 'P(kind="p and q", a b>0)', "P(kind='z>1')"], domain, shares)
     assert found["P(kind='x, y')"] == pytest.approx(3 / 66)

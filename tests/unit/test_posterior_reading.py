@@ -57,7 +57,7 @@ KINDS = [
 @pytest.mark.parametrize("extra", KINDS, ids=lambda extra: " ".join(map(str, extra.values())) or "auto")
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_every_mechanism(extra, file_format, tmp_path):
-    domain = {"pay": Grid(0, 80_000, 8_000, outside="other", nulls="cell"), "town": Categories(["a, b", "c"])}
+    domain = {"pay": Grid(0, 80_000, 8_000, outside="other", nulls="cell"), "town": Categories(["a, b", "c"], outside="other")}
     made = privurn.release(FRAME, domain=domain, **{**PAIR, **extra}).save(tmp_path / "out", file_format=file_format)
     found = same_table(made, tmp_path / "out")
     data = made.data
@@ -80,7 +80,9 @@ def test_bins_spread_out_and_numeric_categories(tmp_path):
     ).save(tmp_path / "bins")
     found = same_table(made, tmp_path / "bins")
     assert np.array_equal(found.counts, np.histogram(made.data.pay, [0, 20_000, 50_000, 200_000])[0])
-    made = privurn.release(FRAME, domain={"size": Categories([1.0, 2.0, 3.0])}, **PAIR).save(tmp_path / "sizes")
+    made = privurn.release(FRAME, domain={"size": Categories([1.0, 2.0, 3.0], outside="other")}, **PAIR).save(
+        tmp_path / "sizes"
+    )
     found = same_table(made, tmp_path / "sizes")
     assert found.counts[:3].min() > 0
 
@@ -193,13 +195,13 @@ def test_one_record():
     one = DirichletMultinomial(n=10, cells=3, alpha=Fraction(5), records=1)
     with pytest.raises(ModelError, match="one released record"):
         Observed(mechanism=one, domain=JointDomain({"x": Grid(0, 2, 1)}), counts=np.array([0, 1, 0]))
-    made = privurn.release(FRAME, privurn.Urn(records=1), domain={"size": Categories([1, 2, 3])}, **PAIR)
+    made = privurn.release(FRAME, privurn.Urn(records=1), domain={"size": Categories([1, 2, 3], outside="other")}, **PAIR)
     with pytest.raises(ModelError, match="one released record"):
         infer(made)
 
 
 def test_a_seeded_release_can_be_analysed():
-    made = privurn.release(FRAME, domain={"size": Categories([1, 2, 3])}, entropy=SeededEntropy(1), **PAIR)
+    made = privurn.release(FRAME, domain={"size": Categories([1, 2, 3], outside="other")}, entropy=SeededEntropy(1), **PAIR)
     assert infer(made, run=QUICK).names == ("P(x=1)", "P(x=2)", "P(x=3)")
 
 
@@ -213,6 +215,8 @@ def test_several_releases_must_fit(folder):
 
 
 def test_mechanisms_without_a_likelihood():
-    made = privurn.release(FRAME, privurn.Exponential(records=50), domain={"size": Categories([1, 2, 3])}, epsilon=2)
+    made = privurn.release(
+        FRAME, privurn.Exponential(records=50), domain={"size": Categories([1, 2, 3], outside="other")}, epsilon=2
+    )
     with pytest.raises(ModelError, match="exponential"):
         infer(made, run=QUICK)

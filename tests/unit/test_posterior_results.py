@@ -290,14 +290,16 @@ def test_cdf_of_bins_and_of_what_has_none():
     asked = [f"cdf('my age', {place!r})" for place in drawn.lines[1].get_xdata().tolist()]
     naive = both.ask(asked).naive()
     assert drawn.lines[1].get_ydata() == pytest.approx([naive[each].mean() for each in asked])
-    towns = Observed(mechanism=urn, domain=JointDomain({"town": Categories(["a", "b"])}), counts=np.array([10, 20, 10]))
+    towns = Observed(
+        mechanism=urn, domain=JointDomain({"town": Categories(["a", "b"], outside="other")}), counts=np.array([10, 20, 10])
+    )
     with pytest.raises(ModelError, match="column of numbers"):
         infer(towns, CountModel(prior="mechanism"), run=Run(draws=20)).plot(kind="cdf")
 
 
 def test_defaults_suit_the_domain():
     urn = DirichletMultinomial(n=50, cells=12, alpha=Fraction(4), records=48)
-    domain = JointDomain({"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m", "x, y"])})
+    domain = JointDomain({"age": Bins([0, 18, 65, 120]), "sex": Categories(["f", "m", "x, y"], outside="other")})
     found = infer(
         Observed(mechanism=urn, domain=domain, counts=np.full(12, 4)), CountModel(prior="mechanism"), run=Run(draws=5)
     )

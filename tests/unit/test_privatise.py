@@ -137,7 +137,7 @@ def test_files_keep_their_order_too(tmp_path):
     again = privatise(
         tmp_path / "labels.csv",
         privurn.RandomisedResponse(),
-        domain={"t": privurn.Categories(list("abcd"))},
+        domain={"t": privurn.Categories(list("abcd"), outside="other")},
         epsilon=40,
         order="kept",
     )
@@ -145,10 +145,10 @@ def test_files_keep_their_order_too(tmp_path):
 
 
 def test_records_outside_the_bounds_are_clamped_and_nothing_raises():
-    strange = np.array([-math.inf, math.inf, math.nan, -5.0, SECRET])
-    out = privatise(strange, domain=privurn.Bounds(0, 10), epsilon=600, order="kept")
+    strange, bounds = np.array([-math.inf, math.inf, math.nan, -5.0, SECRET]), privurn.Bounds(0, 10, nulls="lower")
+    out = privatise(strange, domain=bounds, epsilon=600, order="kept")
     np.testing.assert_allclose(out.data, [0, 10, 0, 0, 10], atol=1)
-    wave = privatise(strange, privurn.HaarWavelet(levels=1), domain=privurn.Bounds(0, 10), epsilon=600, order="kept")
+    wave = privatise(strange, privurn.HaarWavelet(levels=1), domain=bounds, epsilon=600, order="kept")
     assert (np.sign(wave.data[:, 0]) == [1, -1, 1, 1, -1]).all()
 
 
@@ -161,7 +161,11 @@ def test_few_records_and_equal_records(n):
 def test_randomised_response_with_other_and_missing_values(tmp_path):
     frame = pd.DataFrame({"town": ["a", "b", None, "zebra"] * 50})
     made = privatise(
-        frame, privurn.RandomisedResponse(), domain=privurn.Categories(["a", "b"], nulls="cell"), epsilon=40, order="kept"
+        frame,
+        privurn.RandomisedResponse(),
+        domain=privurn.Categories(["a", "b"], nulls="cell", outside="other"),
+        epsilon=40,
+        order="kept",
     )
     assert made.data.town[:2].tolist() == ["a", "b"]
     assert made.data.town[3] == "other"
@@ -169,7 +173,9 @@ def test_randomised_response_with_other_and_missing_values(tmp_path):
     made.save(tmp_path / "out")
     assert verify(tmp_path / "out").valid
     assert rebuild(**made.certificate["mechanism"]).channel.categories == 4
-    numbers = privatise(np.array([1, 2, 3] * 9), privurn.RandomisedResponse(), domain=privurn.Categories([1, 2, 3]), epsilon=1)
+    numbers = privatise(
+        np.array([1, 2, 3] * 9), privurn.RandomisedResponse(), domain=privurn.Categories([1, 2, 3], outside="other"), epsilon=1
+    )
     assert numbers.certificate["mechanism"]["parameters"]["channel"]["categories"] == 4
     assert len(numbers.data) == 27
 
@@ -197,10 +203,10 @@ def test_a_channel_object_brings_its_own_guarantee(tmp_path):
     with pytest.raises(NotCertifiable, match="does not meet"):
         privatise(DATA, channel=channel, epsilon=0.1, delta=1e-6)
     odds = RandomisedResponseChannel(categories=3, odds=Fraction(3))
-    answers = privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b"]))
+    answers = privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b"], outside="other"))
     assert answers.certificate["achieved"]["epsilon"] == pytest.approx(math.log(3))
     with pytest.raises(ModelError, match="another number of categories"):
-        privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b", "c"]))
+        privatise(np.array(["a", "b"] * 5), odds, domain=privurn.Categories(["a", "b", "c"], outside="other"))
 
 
 # ---- ledger ----------------------------------------------------------------------------------------------------------
@@ -228,7 +234,7 @@ def test_nothing_is_paid_for_what_is_refused(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=3.0)
     for bad in (
         {},
-        {"domain": privurn.Categories(["a"]), "channel": privurn.Laplace()},
+        {"domain": privurn.Categories(["a"], outside="other"), "channel": privurn.Laplace()},
         {"domain": {"absent": privurn.Bounds(0, 1)}},
     ):
         with pytest.raises(PrivurnError):
@@ -270,7 +276,7 @@ def test_edits_are_found(tmp_path):
         lambda data: data["profile"][0].update(delta=0.0),
     ):
         assert not edited(change).valid
-    answers = {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories(["a"]), "epsilon": 1}
+    answers = {"channel": privurn.RandomisedResponse(), "domain": privurn.Categories(["a"], outside="other"), "epsilon": 1}
     assert not edited(lambda data: channel(data).update(categories=3), answers).valid
     assert not edited(
         lambda data: data.update(domain={"kind": "bounds", "column": "value", "lower": 0.0, "upper": 1.0}), answers

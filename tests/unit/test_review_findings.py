@@ -24,7 +24,7 @@ def counted(data, domain):
 @pytest.mark.parametrize("last", ["'O',1", '"O",1', "#,1", "x;y;z|,1"])
 def test_one_record_never_changes_how_the_others_are_read(tmp_path, last):
     rows = ["'O',1", "'P',2"] * 1000
-    domain = {"name": privurn.Categories(["'O'", "'P'"])}
+    domain = {"name": privurn.Categories(["'O'", "'P'"], outside="other")}
     (tmp_path / "a.csv").write_text("name,v\n" + "\n".join(rows) + "\n")
     (tmp_path / "b.csv").write_text("name,v\n" + "\n".join([*rows[:-1], last]) + "\n")
     before, after = counted(str(tmp_path / "a.csv"), domain), counted(str(tmp_path / "b.csv"), domain)
@@ -56,15 +56,15 @@ def test_dialects_that_the_header_shows(tmp_path, delimiter, ending):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(content))
     for name in ("a.csv", "a.csv.gz"):
         assert counted(str(tmp_path / name), {"x": privurn.Grid(0, 2, 1)}) == {1: 1, 2: 1}
-        assert counted(str(tmp_path / name), {"y z": privurn.Categories(["a,b;c", 'q "q"'])}) == {0: 1, 1: 1}
+        assert counted(str(tmp_path / name), {"y z": privurn.Categories(["a,b;c", 'q "q"'], outside="other")}) == {0: 1, 1: 1}
 
 
 def test_categories_that_are_written_alike_are_one():
     with pytest.raises(DomainError, match="twice"):
-        privurn.Categories([True, "true"])
+        privurn.Categories([True, "true"], outside="other")
     with pytest.raises(DomainError, match="called 'other'"):
-        privurn.Categories(["other", "a"])
-    assert privurn.Categories([np.int64(3), pd.Timestamp("2024-01-01").date()]).values == (3, "2024-01-01")
+        privurn.Categories(["other", "a"], outside="other")
+    assert privurn.Categories([np.int64(3), pd.Timestamp("2024-01-01").date()], outside="other").values == (3, "2024-01-01")
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "share"), [(3.27, 3e-7, 0.3), (1.8, 1e-5, 1 / 3), (0.7, 1e-6, 0.9)])
@@ -148,7 +148,7 @@ def test_ledgers_that_make_no_sense(tmp_path, arguments):
 def test_text_that_is_no_unicode_is_not_raised_raw():
     frame = pd.DataFrame({"x": pd.Series(["a", "SECRET\ud800"], dtype=object)})
     with pytest.raises(FormatError) as caught:
-        counted(frame, {"x": privurn.Categories(["a"])})
+        counted(frame, {"x": privurn.Categories(["a"], outside="other")})
     assert "SECRET" not in str(caught.value)
 
 

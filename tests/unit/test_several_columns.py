@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::privurn.inference.draws.NotMixe
 N = 400
 GROUP = np.random.default_rng(0).integers(2, size=N)
 TABLE = {"town": np.array(["u", "v"])[GROUP].tolist(), "age": (20 + 40 * GROUP).tolist(), "free": ["x"] * N}
-LISTED = {"town": privurn.Categories(["u", "v", "w"]), "age": privurn.Categories([20, 60])}
+LISTED = {"town": privurn.Categories(["u", "v", "w"], outside="other"), "age": privurn.Categories([20, 60], outside="other")}
 RESPONSE = {"channel": privurn.RandomisedResponse(), "domain": LISTED}
 
 
@@ -112,7 +112,7 @@ def test_columns_may_have_any_names(tmp_path):
     made = privatise(
         frame,
         privurn.RandomisedResponse(),
-        domain={name: privurn.Categories(["x", "y"]) for name in names},
+        domain={name: privurn.Categories(["x", "y"], outside="other") for name in names},
         epsilon=240,
         order="kept",
     ).save(tmp_path / "out")
@@ -137,7 +137,7 @@ def test_a_channel_object_brings_its_own_split():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"domain": privurn.Categories(["u"]), "epsilon": 1}, DomainError, "several columns"),
+        ({"domain": privurn.Categories(["u"], outside="other"), "epsilon": 1}, DomainError, "several columns"),
         ({"domain": {"town": ["u"], "age": [20]}, "epsilon": 1}, DomainError, "domain of a column is missing"),
         ({"domain": {}, "epsilon": 1}, DomainError, "domain of a column is missing"),
         ({"domain": {**LISTED, "absent": LISTED["town"]}, "epsilon": 1}, DomainError, "no column 'absent'"),

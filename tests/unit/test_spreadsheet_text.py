@@ -99,7 +99,7 @@ def test_a_release_of_formulas(tmp_path):
     """Published marked, said in a remark, verified, and understood by inference and the report."""
     labels = ["=cmd|' /C calc'!A0", "@x", "'@x", "-5"]
     data = pa.table({"+col": [labels[i % 4] for i in range(400)]})
-    made = privurn.release(data, domain=Categories(labels), epsilon=4, delta=1e-3, entropy=SeededEntropy(5))
+    made = privurn.release(data, domain=Categories(labels, outside="other"), epsilon=4, delta=1e-3, entropy=SeededEntropy(5))
     assert not any("apostrophe" in remark for remark in made.remarks)
     saved = made.save(tmp_path / "out")
     assert any("apostrophe" in remark for remark in saved.remarks)
@@ -128,7 +128,7 @@ def test_discovered_labels_and_privatised_ones_are_read_back(tmp_path):
 
     observed = observe(tmp_path / "open")
     assert observed.counts.sum() == len(made.data)
-    noisy = privurn.privatise(data, domain={"town": privurn.Categories(["=a", "b"])}, epsilon=3)
+    noisy = privurn.privatise(data, domain={"town": privurn.Categories(["=a", "b"], outside="other")}, epsilon=3)
     noisy.save(tmp_path / "noisy")
     codes = {"=a": 0, "b": 1, "other": 2}
     assert read_privatised(tmp_path / "noisy").released.tolist() == [codes[each] for each in noisy.data["town"].to_pylist()]

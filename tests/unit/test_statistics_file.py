@@ -55,7 +55,8 @@ def mechanisms(budget):
         BernoulliStatistic.calibrated(column="ill", budget=whole),
         PoissonStatistic.calibrated(column="visits", upper=20, budget=whole),
         TableStatistic.calibrated(
-            domain={"sex": Categories(["f", "m"]), "age": Bins([0, 40, 120]), "visits": Grid(0, 2, 1)}, budget=whole
+            domain={"sex": Categories(["f", "m"], outside="other"), "age": Bins([0, 40, 120]), "visits": Grid(0, 2, 1)},
+            budget=whole,
         ),
     ]
 
@@ -293,8 +294,8 @@ def test_values_that_do_not_fit_their_mechanism():
 
 
 def test_content_is_never_complained_about():
-    """NaN, infinities, text among numbers and empty tables give statistics, not messages, where n is secret."""
-    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET)
+    """NaN, infinities and empty tables give statistics, not messages, where n is secret and nothing was declared of them."""
+    mechanism = NormalStatistic.calibrated(response="v", bounds=(0, 10), budget=BUDGET, missing="unreadable")
     odd = pa.table({"v": pa.array([1.0, math.nan, math.inf, -math.inf, SECRET])})
     assert mechanism.record_units(np.array([[math.nan], [math.inf], [-math.inf], [5.0]]))[:, 0].tolist() == [
         0,

@@ -26,9 +26,9 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 DOMAIN = TableDomain(
     {
         "age": Bins([0, 20, 40, 60, 80, 100]),
-        "sex": Categories(["f", "m"]),
+        "sex": Categories(["f", "m"], outside="other"),
         "years": Grid(0, 5, 1),
-        "income": Categories(["low", "high"]),
+        "income": Categories(["low", "high"], outside="other"),
         "visits": Grid(0, 3, 1),
     }
 )

@@ -58,10 +58,8 @@ def counted(data, domain):
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        ({}, {0: 5, 1: 1, 4: 4}),  # NaN has no null cell to go to: first cell
-        ({"outside": "other"}, {0: 2, 1: 1, 4: 2, 5: 5}),
         ({"outside": "null"}, {0: 2, 1: 1, 4: 2, 5: 5}),
-        ({"outside": "other", "nulls": "cell"}, {0: 2, 1: 1, 4: 2, 5: 5}),
+        ({"outside": "other", "nulls": "cell"}, {0: 2, 1: 1, 4: 2, 5: 4, 6: 1}),
         ({"nulls": "cell"}, {0: 4, 1: 1, 4: 4, 5: 1}),
     ],
 )
@@ -70,7 +68,7 @@ def test_every_table_gives_the_same_counts(make, policy, expected):
 
 
 def test_numpy_columns_are_named():
-    assert counted(np.array(VALUES), JointDomain({"value": Grid(0, 10, 2.5)})) == {0: 5, 1: 1, 4: 4}
+    assert counted(np.array(VALUES), JointDomain({"value": Grid(0, 10, 2.5, nulls="cell")})) == {0: 4, 1: 1, 4: 4, 5: 1}
     two = np.array([[0, 1], [1, 1], [1, 0]])
     assert counted(two, JointDomain({"column_0": Grid(0, 1, 1), "column_1": Grid(0, 1, 1)})) == {1: 1, 2: 1, 3: 1}
 
@@ -93,13 +91,15 @@ def test_bins_are_half_open_and_the_last_closed():
 
 def test_categories_compare_text_numbers_and_booleans():
     labels = ["a", "b", "zz", "a"]
-    domain = JointDomain({"x": Categories(["a", "b"])})
+    domain = JointDomain({"x": Categories(["a", "b"], outside="other")})
     for frame in (pd.DataFrame({"x": labels}), pl.DataFrame({"x": labels}), pd.DataFrame({"x": pd.Categorical(labels)})):
         assert counted(frame, domain) == {0: 2, 1: 1, 2: 1}
     for frame in (pl.DataFrame({"x": [1.0, 2.0, 7.0]}), pl.DataFrame({"x": [1, 2, 7]})):
-        assert counted(frame, JointDomain({"x": Categories([1, 2])})) == {0: 1, 1: 1, 2: 1}
-        assert counted(frame, JointDomain({"x": Categories(["1", "2"])})) == {0: 1, 1: 1, 2: 1}
-    assert counted(pl.DataFrame({"x": [True, False, True]}), JointDomain({"x": Categories([True, False])})) == {0: 2, 1: 1}
+        assert counted(frame, JointDomain({"x": Categories([1, 2], outside="other")})) == {0: 1, 1: 1, 2: 1}
+        assert counted(frame, JointDomain({"x": Categories(["1", "2"], outside="null")})) == {0: 1, 1: 1, 2: 1}
+    assert counted(
+        pl.DataFrame({"x": [True, False, True]}), JointDomain({"x": Categories([True, False], outside="other")})
+    ) == {0: 2, 1: 1}
 
 
 def test_joint_cells_and_back():
@@ -116,7 +116,7 @@ def test_decoded_values_keep_their_type():
     assert whole["x"].to_pylist() == [0, 10]
     tenths = decode(np.arange(11), JointDomain({"x": Grid(0, 1, 0.1)}))
     assert tenths["x"].to_pylist() == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-    other = decode(np.array([0, 1]), JointDomain({"x": Categories(["a"])}))
+    other = decode(np.array([0, 1]), JointDomain({"x": Categories(["a"], outside="other")}))
     assert other["x"].to_pylist() == ["a", "other"]
     numbers = decode(np.array([0, 1]), JointDomain({"x": Categories([7, 8], outside="null", nulls="cell")}))
     assert numbers["x"].to_pylist() == [7, 8]
@@ -152,7 +152,10 @@ def test_nulls_are_a_cell_or_an_error(tmp_path):
 
 def test_unreadable_text_among_numbers_follows_the_policy(tmp_path):
     (tmp_path / "t.csv").write_text(f"x\n1\nabc{SECRET}\n2\n1e999\n")
-    assert counted(str(tmp_path / "t.csv"), JointDomain({"x": Grid(0, 2, 1)})) == {0: 1, 1: 1, 2: 2}
+    with pytest.raises(DomainError, match="values in 'x' that are outside the domain, or no numbers") as caught:
+        counted(str(tmp_path / "t.csv"), JointDomain({"x": Grid(0, 2, 1)}))
+    assert SECRET not in str(caught.value)
+    assert counted(str(tmp_path / "t.csv"), JointDomain({"x": Grid(0, 2, 1, nulls="cell")})) == {1: 1, 2: 2, 3: 1}
     assert counted(str(tmp_path / "t.csv"), JointDomain({"x": Grid(0, 2, 1, outside="other")})) == {1: 1, 2: 1, 3: 2}
 
 

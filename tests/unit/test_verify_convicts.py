@@ -23,7 +23,7 @@ from privurn.releases.privatise import privatise
 from privurn.releases.statistics import release_statistics
 
 PEOPLE = pd.DataFrame({"town": ["a", "b", "a", "c"] * 30, "age": np.arange(120) % 7, "pay": np.linspace(0, 9, 120)})
-TOWN = privurn.Categories(["a", "b", "c"])
+TOWN = privurn.Categories(["a", "b", "c"], outside="other")
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from privurn.tables.sources import open_table
 
 DOMAIN = {
     "age": privurn.Grid(0, 90, 10),
-    "sex": privurn.Categories(["f", "m"]),
-    "town": privurn.Categories(["a", "b", "c"], nulls="cell"),
+    "sex": privurn.Categories(["f", "m"], outside="other"),
+    "town": privurn.Categories(["a", "b", "c"], nulls="cell", outside="other"),
     "pay": privurn.Bins([0, 10, 20, 50, 100], nulls="cell"),
 }
 
@@ -180,9 +180,9 @@ def test_strange_columns_are_no_obstacle():
     data = pd.DataFrame({"one": ["x"] * n, "never": ["a"] * n, "constant": [3] * n, "gone": [None] * n, "also": [np.nan] * n})
     domain = {
         "one": privurn.Bins([0, 1], nulls="error"),
-        "never": privurn.Categories(["a", "unseen"]),
+        "never": privurn.Categories(["a", "unseen"], outside="other"),
         "constant": privurn.Grid(0, 5, 1),
-        "gone": privurn.Categories(["p", "q"], nulls="cell"),
+        "gone": privurn.Categories(["p", "q"], nulls="cell", outside="other"),
         "also": privurn.Grid(0, 3, 1, nulls="cell"),
     }
     data["one"] = 0.5
@@ -203,7 +203,7 @@ def test_strange_columns_are_no_obstacle():
         (pd.DataFrame({"a": [1]}), {"a": privurn.Grid(0, 3, 1)}, "one record"),
         (pd.DataFrame({"a": ["x", "y"]}), {"a": privurn.Grid(0, 3, 1)}, "text"),
         (pd.DataFrame({"a": [1, 2]}), privurn.Grid(0, 3, 1), "must be named"),
-        (pd.DataFrame({"a": [1, 2]}), {"a": privurn.OpenLabels()}, "only grids, bins and categories"),
+        (pd.DataFrame({"a": [1, 2]}), {"a": privurn.OpenLabels()}, "only grids, bins, dates and categories"),
         (pd.DataFrame({"a": [1, 2]}), {"a": privurn.Grid(0, 1000, 1)}, "more than"),
     ],
 )

@@ -15,7 +15,7 @@ from privurn.privacy.audit.attack import RAISED, Pair, Progress, each_call
 from privurn.privacy.audit.bets import Floats
 from privurn.privacy.audit.findings import AuditResult, Claim
 from privurn.privacy.audit.neighbours import neighbouring_tables
-from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS
+from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS, NO_NUMBERS
 from privurn.privacy.audit.statistics import code, to_batch
 from privurn.privacy.audit.support import SupportAttack
 from privurn.privacy.profile import Neighbouring
@@ -152,7 +152,8 @@ class _Values(_Raw):
             "a number above the bounds": (low, high + 100.0 * width, low),
             "a number below the bounds": (high, low - 100.0 * width, high),
         }
-        return found | {name: (low, value, high if value < 0 else low) for name, value in HOSTILE_NUMBERS.items()}
+        hostile = HOSTILE_NUMBERS | {name: value for name, value in NO_NUMBERS.items() if isinstance(value, float)}
+        return found | {name: (low, value, high if value < 0 else low) for name, value in hostile.items()}
 
     def array(self, others: float, own: float, number: int, total: int) -> Any:
         return np.append(np.full(total - number, others), np.full(number, own))

@@ -10,7 +10,20 @@ import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text
 from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
-from privurn.cli.release import BinEdges, CategoryLists, Columns, Delta, DomainFile, Epsilon, Grids, Json, Nulls, Outside
+from privurn.cli.release import (
+    BinEdges,
+    CategoryLists,
+    Columns,
+    DateSteps,
+    Delta,
+    DomainFile,
+    Epsilon,
+    Grids,
+    IgnoreCase,
+    Json,
+    Nulls,
+    Outside,
+)
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -41,10 +54,12 @@ def compare(
     column: Columns = None,
     grid: Grids = None,
     bins: BinEdges = None,
+    dates: DateSteps = None,
     categories: CategoryLists = None,
     domain: DomainFile = None,
     outside: Outside = None,
     nulls: Nulls = "error",
+    ignore_case: IgnoreCase = False,
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", metavar="NAME", help="Compare only these; may be given several times.")
     ] = None,
@@ -78,14 +93,15 @@ def compare(
     from privurn.reports.comparison.comparison import compare as make_comparison
 
     declared = parse_domain(
-        columns=column or [],
-        grids=grid or [],
-        bins=bins or [],
-        categories=categories or [],
-        open_labels=False,
+        columns=column,
+        grids=grid,
+        bins=bins,
+        dates=dates,
+        categories=categories,
         domain_file=domain,
         outside=outside,
         nulls=nulls,
+        ignore_case=ignore_case,
     )
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")

@@ -40,6 +40,22 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 @contextmanager
+def custodian_notes() -> Iterator[None]:
+    """What the custodian alone is told of the data, as notes on standard error."""
+    import warnings
+
+    from privurn.errors import ConfidentialWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConfidentialWarning)
+        try:
+            yield
+        finally:
+            for each in caught:
+                note(f"warning: {each.message}")
+
+
+@contextmanager
 def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
     """A spinner that names the stage of the work; silent for machines."""
     from rich.console import Console

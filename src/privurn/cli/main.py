@@ -10,6 +10,7 @@ import typer
 from privurn.cli import (
     account,
     audit,
+    check,
     compare,
     infer,
     ledger,
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
+app.command("check", epilog=check.EXAMPLES)(check.check)
 app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)

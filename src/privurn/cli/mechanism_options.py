@@ -111,8 +111,9 @@ class MechanismCommand(RecipeCommand):
         from privurn.mechanisms.registry import default_recipe
 
         return {
-            default_recipe("order"): " (default for one or two columns of numbers)",
-            default_recipe("cells"): " (default for other columns)",
+            default_recipe("order"): " (default for one or two columns of numbers or dates)",
+            default_recipe("cells"): " (default for other columns with --delta)",
+            default_recipe("pure cells"): " (default for other columns without --delta)",
             default_recipe("labels"): " (default with --open-labels)",
         }
 
@@ -135,7 +136,7 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
     return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
 
 
-def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recipe | None":
+def asked_mechanism(context: typer.Context, name: str, *, domain: Any, delta: float) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
     from privurn.domain import JointDomain, OpenLabels
     from privurn.mechanisms.choice import usual
@@ -145,7 +146,7 @@ def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recip
             domain = JointDomain(domain)
         elif not isinstance(domain, (JointDomain, OpenLabels)):
             domain = JointDomain({"": domain})
-        kind = usual(None if isinstance(domain, OpenLabels) else domain)
+        kind = usual(None if isinstance(domain, OpenLabels) else domain, delta=delta)
     else:
         kind = MechanismCommand.named(name)
     made: Recipe = MechanismCommand.asked(context, kind)

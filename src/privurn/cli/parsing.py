@@ -48,6 +48,19 @@ def _bins(text: str, **policy: Any) -> ColumnDomain:
     return Bins(text.split(","), **policy)
 
 
+def _dates(text: str, **policy: Any) -> ColumnDomain:
+    from privurn.domain import Dates
+
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (2, 3):
+        raise FormatError(
+            f"the dates {text!r} are not understood.",
+            hint="Give START,END,STEP, for example --dates 2020-01-01,2023-12-31,month",
+        )
+    start, end, step = (*parts, "day")[:3]
+    return Dates(start, end, step, **policy)
+
+
 def _categories(text: str, **policy: Any) -> ColumnDomain:
     from privurn.domain import Categories
 
@@ -55,7 +68,7 @@ def _categories(text: str, **policy: Any) -> ColumnDomain:
     if not all(labels):
         raise FormatError("an empty category was given.", hint="For example --categories north,south,east,west")
     if policy.get("outside") == "clamp":
-        raise FormatError("categories cannot be clamped.", hint="Use --outside other or --outside null")
+        raise FormatError("categories cannot be clamped.", hint="Use --outside other, --outside null or --outside error")
     if all(label.lstrip("-").isdigit() and str(int(label)) == label for label in labels):
         return Categories([int(label) for label in labels], **policy)  # 1,2,3 are numbers; 01,02 are codes
     return Categories(labels, **policy)
@@ -63,30 +76,41 @@ def _categories(text: str, **policy: Any) -> ColumnDomain:
 
 def parse_domain(
     *,
-    columns: Sequence[str],
-    grids: Sequence[str],
-    bins: Sequence[str],
-    categories: Sequence[str],
-    open_labels: bool,
-    domain_file: str | None,
-    outside: str | None,
-    nulls: str,
+    columns: Sequence[str] | None = None,
+    grids: Sequence[str] | None = None,
+    bins: Sequence[str] | None = None,
+    dates: Sequence[str] | None = None,
+    categories: Sequence[str] | None = None,
+    open_labels: bool = False,
+    domain_file: str | None = None,
+    outside: str | None = None,
+    nulls: str = "error",
     within: str = "midpoint",
+    ignore_case: bool = False,
 ) -> AnyDomain | TableDomain | dict[str, ColumnDomain]:
     """One domain for one column, or COLUMN=DOMAIN pairs for several taken jointly."""
     from privurn.domain import OpenLabels, domain_from_file
 
     if within != "midpoint" and not bins:
-        raise FormatError("only records in bins can be spread out.", hint="Declare --bins, or leave --within out")
+        raise FormatError("--within is for bins.", hint="Declare --bins, or leave --within out")
     described: list[tuple[Callable[..., ColumnDomain], str]] = [
-        *((_grid, text) for text in grids),
-        *((partial(_bins, within=within), text) for text in bins),
-        *((_categories, text) for text in categories),
+        *((_grid, text) for text in grids or ()),
+        *((partial(_bins, within=within), text) for text in bins or ()),
+        *((_dates, text) for text in dates or ()),
+        *((partial(_categories, ignore_case=ignore_case), text) for text in categories or ()),
     ]
+    columns = columns or ()
+    if ignore_case and not categories and domain_file is None:
+        raise FormatError("only categories have capitals to ignore.", hint="Declare --categories, or leave --ignore-case out")
     if (domain_file is not None) + open_labels + bool(described) != 1:
         raise FormatError(
             "say what values the column may hold, in one way.",
-            hint="--grid LO:HI:STEP, --bins EDGES, --categories LIST, --open-labels or --domain FILE",
+            hint="--grid LO:HI:STEP, --bins EDGES, --dates START,END,STEP, --categories LIST, --open-labels or --domain FILE",
+        )
+    if not described and (outside is not None or nulls != "error" or ignore_case):
+        raise FormatError(
+            "--outside, --nulls and --ignore-case are for domains given by options.",
+            hint="In a file write outside: other, nulls: cell, ignore_case: true in each domain; open labels need none",
         )
     if domain_file is not None:
         return domain_from_file(domain_file)

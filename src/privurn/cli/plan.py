@@ -1,14 +1,32 @@
 """`privurn plan`: what can be released, before any data are touched."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privurn.cli.console import print_json, print_table, print_text
 from privurn.cli.parsing import parse_domain, whole_number
 from privurn.cli.profile import Plot
-from privurn.cli.release import BinEdges, CategoryLists, Delta, DomainFile, Epsilon, Grids, Json, Nulls, OpenLabelsFlag, Outside
+from privurn.cli.release import (
+    BinEdges,
+    CategoryLists,
+    DateSteps,
+    Delta,
+    DomainFile,
+    Epsilon,
+    Grids,
+    IgnoreCase,
+    Json,
+    Nulls,
+    OpenLabelsFlag,
+    Outside,
+)
 from privurn.errors import FormatError
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.recipe import Option
+    from privurn.privacy.profile import Guarantee
 
 EXAMPLES = """Examples:
 
@@ -28,11 +46,13 @@ def plan(
     cells: Annotated[str | None, typer.Option(help="Number of cells of the public domain, in place of a domain.")] = None,
     grid: Grids = None,
     bins: BinEdges = None,
+    dates: DateSteps = None,
     categories: CategoryLists = None,
     open_labels: OpenLabelsFlag = False,
     domain: DomainFile = None,
     outside: Outside = None,
     nulls: Nulls = "error",
+    ignore_case: IgnoreCase = False,
     contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
     strength: Annotated[float, typer.Option(help="Strength of the open-domain urns in the table.")] = 1.0,
     discount: Annotated[float, typer.Option(help="Discount of the Pitman-Yor urn in the table.")] = 0.5,
@@ -40,29 +60,31 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
-    from privurn.domain import Domain, JointDomain
-    from privurn.mechanisms.urn_plan import explain, plan_default
+    from privurn.domain import ColumnDomain, Domain, JointDomain
     from privurn.privacy.profile import Guarantee
     from privurn.releases.plan import options
+    from privurn.releases.plan import remarks as planned_remarks
 
     size: int | None
     joint: Any = None
-    if cells is not None and (grid or bins or categories or open_labels or domain):
+    if cells is not None and (grid or bins or dates or categories or open_labels or domain):
         raise FormatError("the number of cells is given twice.", hint="--cells, or a domain, not both")
     if cells is not None:
         size = whole_number(cells)
     else:
         declared = parse_domain(
-            columns=[],
-            grids=grid or [],
-            bins=bins or [],
-            categories=categories or [],
+            grids=grid,
+            bins=bins,
+            dates=dates,
+            categories=categories,
             open_labels=open_labels,
             domain_file=domain,
             outside=outside,
             nulls=nulls,
+            ignore_case=ignore_case,
         )
-        joint = JointDomain(declared) if isinstance(declared, dict) else declared
+        joint = JointDomain({"": declared}) if isinstance(declared, ColumnDomain) else declared
+        joint = JointDomain(joint) if isinstance(joint, dict) else joint
         size = joint.size if isinstance(joint, Domain) else None
     if size is not None and size < 1:
         raise FormatError("a domain has at least one cell.", hint="For example --cells 100")
@@ -70,7 +92,7 @@ def plan(
     n_records = whole_number(n)
     public = joint if isinstance(joint, JointDomain) else None
     found = options(n=n_records, cells=size, guarantee=guarantee, domain=public, strength=strength, discount=discount)
-    remarks = () if size is None else explain(plan_default(n=n_records, cells=size, guarantee=guarantee), guarantee=guarantee)
+    remarks = planned_remarks(n=n_records, cells=size, guarantee=guarantee, domain=public)
     if plot is not None:
         from privurn.drawing import save
         from privurn.releases.pictures import plan_picture
@@ -92,6 +114,15 @@ def plan(
             }
         )
         return
+    print_options(found, n=n_records, cells=size, guarantee=guarantee)
+    for remark in remarks:
+        print_text(remark)
+    if plot is not None:
+        print_text(f"Picture: {plot}")
+
+
+def print_options(found: "Sequence[Option]", *, n: int, cells: int | None, guarantee: "Guarantee") -> None:
+    """The table of a plan."""
     rows = [
         (
             option.mechanism,
@@ -103,10 +134,6 @@ def plan(
         )
         for option in found
     ]
-    domain_text = "open labels" if size is None else f"{size:,} cells"
-    title = f"n = {n_records:,}, {domain_text}, epsilon = {epsilon:g}, delta = {delta:g}"
+    domain = "open labels" if cells is None else f"{cells:,} cells"
+    title = f"n = {n:,}, {domain}, epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g}"
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
-    for remark in remarks:
-        print_text(remark)
-    if plot is not None:
-        print_text(f"Picture: {plot}")

@@ -7,7 +7,7 @@ import typer
 from privurn.cli import making
 from privurn.cli.console import print_text, stages
 from privurn.cli.mechanism_options import ChannelCommand
-from privurn.cli.release import Epsilon, Json
+from privurn.cli.release import Epsilon, IgnoreCase, Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -57,8 +57,17 @@ def privatise(
         ),
     ] = None,
     nulls: Annotated[
-        str, typer.Option(help="Missing values: error (declared absent), lower (numbers: the lower bound), cell (categories).")
+        str,
+        typer.Option(help="Missing values, NaN too: error (declared absent), lower (numbers: lower bound), cell (categories)."),
     ] = "error",
+    outside: Annotated[
+        str | None,
+        typer.Option(
+            help="Values that are not listed: error (declared absent), other or null (a cell of their own, or that of nulls).",
+            show_default="error",
+        ),
+    ] = None,
+    ignore_case: IgnoreCase = False,
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Rows in the order of the file, which tells who is who. Default: shuffled.")
     ] = False,
@@ -77,7 +86,7 @@ def privatise(
 
     making.check_output(output, file_format)
     data = making.data_for(file, engine, master, remote)
-    domain = _domain(bounds, categories or [], column or [], nulls)
+    domain = _domain(bounds, categories or [], column or [], nulls=nulls, outside=outside, ignore_case=ignore_case)
     default = "randomised-response" if categories else "laplace"
     asked = ChannelCommand.asked(context, ChannelCommand.named(default if channel == "auto" else channel))
     with stages(quiet=json) as progress:
@@ -96,7 +105,9 @@ def privatise(
     making.show_folder(made, output, json=json, words=lambda: _report(made))
 
 
-def _domain(bounds: str | None, categories: list[str], columns: list[str], nulls: str) -> Any:
+def _domain(
+    bounds: str | None, categories: list[str], columns: list[str], *, nulls: str, outside: str | None, ignore_case: bool
+) -> Any:
     """Bounds of a column of numbers, or the categories of one or several."""
     from privurn.cli.parsing import named_column, parse_domain
     from privurn.domain import Bounds
@@ -107,19 +118,12 @@ def _domain(bounds: str | None, categories: list[str], columns: list[str], nulls
     if nulls not in allowed:
         raise FormatError(f"--nulls {nulls} is not possible here.", hint=" or ".join(allowed))
     if bounds is not None:
+        if outside is not None or ignore_case:
+            raise FormatError("--outside and --ignore-case are for categories.", hint="Numbers outside the bounds are clamped")
         if len(columns) > 1:
             raise FormatError("only randomised response takes several columns.", hint="Privatise one column at a time")
         return named_column(Bounds(*parse_bounds(bounds), nulls=nulls), columns)  # type: ignore[arg-type]
-    listed = parse_domain(
-        columns=columns,
-        grids=[],
-        bins=[],
-        categories=categories,
-        open_labels=False,
-        domain_file=None,
-        outside=None,
-        nulls=nulls,
-    )
+    listed = parse_domain(columns=columns, categories=categories, outside=outside, nulls=nulls, ignore_case=ignore_case)
     return named_column(listed, columns)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privurn.cli import making
-from privurn.cli.console import print_text, stages
+from privurn.cli.console import custodian_notes, print_text, stages
 from privurn.cli.mechanism_options import asked_mechanism
 from privurn.cli.parsing import named_column, parse_domain, parse_neighbouring
 
@@ -32,6 +32,14 @@ Grids = Annotated[
     typer.Option("--grid", metavar="LO:HI:STEP", help="Numbers on a public grid; COLUMN=LO:HI:STEP for several."),
 ]
 BinEdges = Annotated[list[str] | None, typer.Option("--bins", metavar="EDGES", help="Numbers in bins: edges, comma-separated.")]
+DateSteps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dates",
+        metavar="START,END,STEP",
+        help="Dates or times in steps such as day, 2 weeks, month, hour; COLUMN=... for several.",
+    ),
+]
 CategoryLists = Annotated[
     list[str] | None,
     typer.Option("--categories", metavar="LIST", help="Explicit values, comma-separated; COLUMN=LIST for several."),
@@ -40,9 +48,13 @@ OpenLabelsFlag = Annotated[bool, typer.Option("--open-labels", help="Labels nobo
 DomainFile = Annotated[str | None, typer.Option("--domain", metavar="FILE", help="Domain from a YAML or JSON file.")]
 Outside = Annotated[
     str | None,
-    typer.Option(help="Where values outside the domain go: clamp (numbers' default), other (categories' default), null."),
+    typer.Option(
+        help="Values outside the domain: clamp (numbers' default), error (categories' default: declared absent), other or null "
+        "(a cell of their own, or that of missing values)."
+    ),
 ]
-Nulls = Annotated[str, typer.Option(help="Missing values: error (declared absent) or cell (a cell of their own).")]
+Nulls = Annotated[str, typer.Option(help="Missing values, NaN too: error (declared absent) or cell (a cell of their own).")]
+IgnoreCase = Annotated[bool, typer.Option("--ignore-case", help="Categories: capitals A-Z and small letters are the same.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy loss of one replaced record.")]
 Delta = Annotated[float, typer.Option("--delta", help="Allowed failure probability; 0 asks for pure epsilon-DP.")]
 NeighbouringOption = Annotated[
@@ -63,15 +75,19 @@ def release(
     column: Columns = None,
     grid: Grids = None,
     bins: BinEdges = None,
+    dates: DateSteps = None,
     categories: CategoryLists = None,
     open_labels: OpenLabelsFlag = False,
     domain: DomainFile = None,
     outside: Outside = None,
     nulls: Nulls = "error",
+    ignore_case: IgnoreCase = False,
     mechanism: Annotated[
         str, typer.Option(help="auto, or one of those below, each with options of its own.", show_default=True)
     ] = "auto",
-    within: Annotated[str, typer.Option(help="Records in bins become the bin's midpoint, or uniform in the bin.")] = "midpoint",
+    within: Annotated[
+        str, typer.Option(help="Records in bins become the bin's midpoint, uniform in it, or the bin itself: interval.")
+    ] = "midpoint",
     contributions: making.Contributions = 1,
     neighbouring: NeighbouringOption = "replace-one",
     ledger: making.LedgerPath = None,
@@ -89,18 +105,20 @@ def release(
     making.check_output(output, file_format)
     data = making.data_for(file, engine, master, remote)
     declared = parse_domain(
-        columns=column or [],
-        grids=grid or [],
-        bins=bins or [],
-        categories=categories or [],
+        columns=column,
+        grids=grid,
+        bins=bins,
+        dates=dates,
+        categories=categories,
         open_labels=open_labels,
         domain_file=domain,
         outside=outside,
         nulls=nulls,
         within=within,
+        ignore_case=ignore_case,
     )
-    asked = asked_mechanism(context, mechanism, domain=declared)
-    with stages(quiet=json) as progress:
+    asked = asked_mechanism(context, mechanism, domain=declared, delta=delta)
+    with custodian_notes(), stages(quiet=json) as progress:
         made = make_release(
             data,
             asked,

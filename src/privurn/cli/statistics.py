@@ -25,7 +25,7 @@ from privurn.cli.making import (
     warn,
 )
 from privurn.cli.parsing import parse_domain, parse_neighbouring
-from privurn.cli.release import BinEdges, CategoryLists, Grids, Json
+from privurn.cli.release import BinEdges, CategoryLists, Grids, IgnoreCase, Json
 from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
@@ -101,6 +101,14 @@ def statistics(
         str | None,
         typer.Option(help="Tables: missing values are an error (declared absent) or a cell.", show_default="error"),
     ] = None,
+    outside: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables: values outside the domain: clamp (numbers' default), error (categories' default: declared absent), "
+            "other or null.",
+        ),
+    ] = None,
+    ignore_case: IgnoreCase = False,
     contributions: Contributions = 1,
     ledger: LedgerPath = None,
     no_ledger: NoLedger = False,
@@ -140,6 +148,8 @@ def statistics(
         "squares": squares,
         "missing": missing,
         "nulls": nulls,
+        "outside": outside,
+        "ignore_case": ignore_case,
     }
     _check_options(model, {name for name, value in named.items() if value})
     mechanism = _mechanism(
@@ -150,7 +160,7 @@ def statistics(
         parts=part or [],
         bounds=bounds or [],
         floor=floor,
-        tables={"categories": categories or [], "grids": grid or [], "bins": bins or []},
+        table={"categories": categories, "grids": grid, "bins": bins, "outside": outside, "ignore_case": ignore_case},
         squares=squares or "plain",
         missing=missing or "error",
         nulls=nulls or "error",
@@ -174,7 +184,7 @@ NEEDED = {
 ALLOWED = {
     "regression": {"y", "x", "bounds", "squares", "missing"},
     "dirichlet": {"part", "floor", "missing"},
-    "table": {"categories", "grid", "bins", "nulls"},
+    "table": {"categories", "grid", "bins", "nulls", "outside", "ignore_case"},
     "bernoulli": {"y", "missing"},
     "poisson": {"y", "bounds", "missing"},
     "normal": {"y", "bounds", "squares", "missing"},
@@ -198,9 +208,13 @@ def _check_options(model: str, given: set[str]) -> None:
     if extra:
         users = [other for other in MODELS if extra[0] in ALLOWED[other]]
         raise FormatError(
-            f"the model {model} has no --{extra[0]}: that is for {', '.join(users)}.",
-            hint=f"It has --{', --'.join(sorted(ALLOWED[model]))}",
+            f"the model {model} has no --{_flag(extra[0])}: that is for {', '.join(users)}.",
+            hint=f"It has --{', --'.join(map(_flag, sorted(ALLOWED[model])))}",
         )
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _mechanism(
@@ -212,7 +226,7 @@ def _mechanism(
     parts: list[str],
     bounds: list[str],
     floor: float | None,
-    tables: dict[str, list[str]],
+    table: dict[str, Any],
     squares: str,
     missing: str,
     nulls: str,
@@ -225,16 +239,7 @@ def _mechanism(
     if model == "dirichlet":
         return make(parts=parts, floor=floor or 0.0, **policy)
     if model == "table":
-        domain = parse_domain(
-            columns=[],
-            grids=tables["grids"],
-            bins=tables["bins"],
-            categories=tables["categories"],
-            open_labels=False,
-            domain_file=None,
-            outside=None,
-            nulls=nulls,
-        )
+        domain = parse_domain(**table, nulls=nulls)
         if not isinstance(domain, dict):
             raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
         return make(domain=domain, budget=budget)

@@ -7,7 +7,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from privurn.domain.domains import MOST_CELLS, AnyDomain, Bins, Categories, Grid, JointDomain, OpenLabels
+from privurn.domain.categories import Categories, OpenLabels
+from privurn.domain.column import MOST_CELLS
+from privurn.domain.dates import Dates
+from privurn.domain.joint import AnyDomain, JointDomain
+from privurn.domain.numeric import Bins, Grid
 from privurn.domain.table import TableDomain
 from privurn.errors import FormatError
 
@@ -20,9 +24,10 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
     if "kind" not in data and all(isinstance(value, Mapping) for value in data.values()):
         data = {"kind": "joint", "columns": data}
     fields = {key: value for key, value in data.items() if key != "kind"}
-    builders: dict[str, type[Grid] | type[Bins] | type[Categories] | type[OpenLabels]] = {
+    builders: dict[str, type[Grid] | type[Bins] | type[Dates] | type[Categories] | type[OpenLabels]] = {
         "grid": Grid,
         "bins": Bins,
+        "dates": Dates,
         "categories": Categories,
         "open-labels": OpenLabels,
     }
@@ -41,7 +46,8 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
     except (KeyError, TypeError, AttributeError):
         raise FormatError(
             "the domain is not understood.",
-            hint="kinds: grid (low, high, step), bins (edges), categories (values), open-labels, joint or table (columns); "
+            hint="kinds: grid (low, high, step), bins (edges), dates (start, end, step), categories (values), open-labels, "
+            "joint or table (columns); "
             "each but the last three also takes outside and nulls",
         ) from None
 

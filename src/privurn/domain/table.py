@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from privurn.domain.domains import Bins, ColumnDomain
+from privurn.domain.column import ColumnDomain
+from privurn.domain.numeric import Bins
 from privurn.errors import DomainError
 
 
@@ -29,7 +30,7 @@ class TableDomain:
         for name, domain in self.columns.items():
             if not isinstance(domain, ColumnDomain):
                 raise DomainError(
-                    f"column {name!r}: only grids, bins and categories can be columns of a table.",
+                    f"column {name!r}: only grids, bins, dates and categories can be columns of a table.",
                     hint="List the categories of open labels, or release them alone",
                 )
 

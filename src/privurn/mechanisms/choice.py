@@ -9,6 +9,7 @@ from privurn.errors import Alternative, CalibrationError, FormatError, ModelErro
 from privurn.mechanisms.alternatives import meets, wider
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
+from privurn.mechanisms.perturbed_histogram import MOST_CELLS as MOST_NOISY_CELLS
 from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe, check_records
 from privurn.mechanisms.registry import default_recipe, recipes
 
@@ -27,12 +28,19 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism, recipe.remarks(mechanism, public)
 
 
-def usual(domain: JointDomain | None) -> type[Recipe]:
+def usual(domain: JointDomain | None, *, delta: float) -> type[Recipe]:
     """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
     if domain is None:
         return default_recipe("labels")
     shape = tree_shape(domain)
-    return default_recipe("cells" if shape is None or max(shape[0]) == 1 else "order")
+    if shape is not None and max(shape[0]) > 1:
+        return default_recipe("order")
+    return usual_of_cells(domain.size, delta=delta)
+
+
+def usual_of_cells(cells: int, *, delta: float) -> type[Recipe]:
+    """What is made of cells in no order; noise on each of very many takes too long."""
+    return default_recipe("pure cells" if delta == 0.0 and cells <= MOST_NOISY_CELLS else "cells")
 
 
 def check_recipe(recipe: object) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
-from privurn.domain import Bins, Grid, JointDomain
+from privurn.domain import Bins, Dates, Grid, JointDomain
 from privurn.errors import ModelError
 from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
@@ -46,7 +46,7 @@ class TreeCounts:
 def tree_shape(domain: JointDomain) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Values in order and special cells of each column; None where some column has no order, or there are more than two."""
     columns = tuple(domain.columns.values())
-    if len(columns) > 2 or not all(isinstance(each, (Grid, Bins)) for each in columns):
+    if len(columns) > 2 or not all(isinstance(each, (Grid, Bins, Dates)) for each in columns):
         return None
     return tuple(each.n_values for each in columns), tuple(each.size - each.n_values for each in columns)
 

@@ -60,8 +60,14 @@ GLOBAL_CHANNELS = {
 }
 """Laws of one output for all records, by their own names: for inference; their releases are certified as mechanisms."""
 
-DEFAULTS = {"labels": "label-discovery", "order": "noisy-tree", "cells": "dirichlet-multinomial"}
-"""What is made where nothing is asked for: of labels that nobody listed, of one or two columns of numbers, of all else."""
+DEFAULTS = {
+    "labels": "label-discovery",
+    "order": "noisy-tree",
+    "cells": "dirichlet-multinomial",
+    "pure cells": "perturbed-histogram",
+}
+"""What is made where nothing is asked for: of labels that nobody listed, of one or two columns with an order, of all else.
+Where delta is 0 an urn needs a prior that drowns the data, or releases a handful of records: noisy counts are better."""
 
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""

@@ -61,7 +61,7 @@ class StatedMechanism(Strict):
 class Policy(Strict):
     """What every column's domain says of values outside and of missing ones."""
 
-    outside: Literal["clamp", "other", "null"]
+    outside: Literal["clamp", "other", "null", "error"]
     nulls: Literal["cell", "error"]
 
 
@@ -79,8 +79,17 @@ class BinsDomain(Policy):
 
     kind: Literal["bins"]
     edges: list[Text]
-    within: Literal["uniform"] = "uniform"
+    within: Literal["uniform", "interval"] = "uniform"
     """Left out: records are the bins' midpoints."""
+
+
+class DatesDomain(Policy):
+    """ISO text, and a step."""
+
+    kind: Literal["dates"]
+    start: Text
+    end: Text
+    step: Text
 
 
 class CategoriesDomain(Policy):
@@ -88,9 +97,11 @@ class CategoriesDomain(Policy):
 
     kind: Literal["categories"]
     values: list[bool | int | float | str]
+    ignore_case: Literal[True] = True
+    """Left out: the case of letters counts."""
 
 
-ColumnDomain = Annotated[GridDomain | BinsDomain | CategoriesDomain, Field(discriminator="kind")]
+ColumnDomain = Annotated[GridDomain | BinsDomain | DatesDomain | CategoriesDomain, Field(discriminator="kind")]
 
 
 class Joint(Strict):

@@ -6,7 +6,8 @@ The order matters. Everything public is decided before the data are counted, exc
 public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
 """
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain
-from privurn.errors import DomainError
+from privurn.errors import ConfidentialWarning, DomainError
 from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
 from privurn.mechanisms.label_discovery import OTHER, Discover, kept_counts
@@ -29,6 +30,7 @@ from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table
 from privurn.tables.column_names import unused
+from privurn.tables.special_cells import SpecialCells
 
 
 def release(
@@ -49,16 +51,16 @@ def release(
     Parameters
     ----------
     data
-        A path (CSV, Parquet, globs), pandas, polars or Arrow table, NumPy array, DuckDB relation or Spark data frame.
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     mechanism
         Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior), `Urn` on
-        other public domains, `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain urns. On a
-        public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the uniform), `PosteriorDraws`
-        (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from a small parametric model).
-        `Marginals` takes whole tables of up to about 30 columns side by side, and makes a synthetic table. What a mechanism
-        leaves open is the best that the guarantee allows.
+        other public domains (`NoisyCounts` where delta is 0), `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw
+        from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the
+        uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from
+        a small parametric model). `Marginals` takes whole tables of up to about 30 columns side by side, and makes a synthetic
+        table. What a mechanism leaves open is the best that the guarantee allows.
     domain
-        Public knowledge: a mapping from columns to `Grid`, `Bins`, `Categories` (several are taken jointly) or one to
+        Public knowledge: a mapping from columns to `Grid`, `Bins`, `Dates`, `Categories` (several are taken jointly) or one to
         `OpenLabels`; one of those alone where the table has one column and is no CSV file.
     epsilon, delta
         The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
@@ -101,11 +103,16 @@ def release(
         named = _named_domain(domain, source)
         if isinstance(named, str) and secret:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
-        recipe = usual(named if isinstance(named, JointDomain) else None)() if mechanism is None else mechanism
+        recipe = mechanism or usual(named if isinstance(named, JointDomain) else None, delta=delta)()
         if isinstance(named, JointDomain):
             _check_spread(recipe, named)
         progress("counting")
-        counts = count_labels(source, named) if isinstance(named, str) else count_cells(source, named, secret_size=secret)
+        if isinstance(named, str):
+            counts = count_labels(source, named)
+        else:
+            special = SpecialCells(named.columns)
+            counts = count_cells(source, named, secret_size=secret, special=special)
+            tell_custodian(special.remarks(counts.n))
         kind = source.kind
     progress("planning")
     size = named.size if isinstance(named, JointDomain) else None
@@ -119,6 +126,12 @@ def release(
     if isinstance(named, JointDomain):
         return _public_domain(job, named)
     return _discovered_labels(job, recipe, named) if isinstance(recipe, Discover) else _open_labels(job, named)
+
+
+def tell_custodian(remarks: Iterable[str]) -> None:
+    """Warn of what was seen in the data, before anything is paid; no part of a release."""
+    for remark in remarks:
+        warnings.warn(f"confidential, for the custodian alone: {remark}", ConfidentialWarning, stacklevel=3)
 
 
 def pay(payer: Payer, mechanism: Mechanism, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
@@ -220,22 +233,32 @@ def _open_labels(job: _Job, column: str) -> Release:
     return job.finish(urn, table=table, domain=domain, payment=payment, remarks=remarks)
 
 
+def named_columns(domain: Any, source: Source) -> dict[str, ColumnDomain | OpenLabels]:
+    """The domain of each column, under its name."""
+    if isinstance(domain, (JointDomain, TableDomain)):
+        domain = domain.columns
+    if isinstance(domain, Mapping):
+        found = dict(domain)
+    elif isinstance(domain, (ColumnDomain, OpenLabels)):
+        found = {source.the_column(None): domain}
+    else:
+        found = {}
+    if not found or not all(isinstance(each, (ColumnDomain, OpenLabels)) for each in found.values()):
+        raise DomainError("a domain is needed.", hint="Grid, Bins, Dates, Categories, OpenLabels, or columns mapped to them")
+    return found
+
+
 def _named_domain(domain: Any, source: Source) -> JointDomain | str:
     """The domain with its columns' names; for open labels just the column."""
-    column = None
-    if isinstance(domain, Mapping):
-        if not any(isinstance(each, OpenLabels) for each in domain.values()):
-            return JointDomain(domain)
-        if len(domain) != 1:
-            raise DomainError("open labels can only be released alone.", hint="List the categories to take columns jointly")
-        column, domain = next(iter(domain.items()))
-    if isinstance(domain, JointDomain):
-        return domain
     if isinstance(domain, TableDomain):
         raise DomainError(
             "the columns' joint cells are too many to be released together.", hint="For whole tables: mechanism=Marginals()"
         )
-    if not isinstance(domain, (ColumnDomain, OpenLabels)):
-        raise DomainError("a domain is needed.", hint="Grid, Bins, Categories, OpenLabels, or a mapping from columns to them")
-    column = source.the_column(column)
-    return column if isinstance(domain, OpenLabels) else JointDomain({column: domain})
+    found = named_columns(domain, source)
+    if not any(isinstance(each, OpenLabels) for each in found.values()):
+        return JointDomain(found)  # type: ignore[arg-type]
+    if len(found) != 1:
+        raise DomainError("open labels can only be released alone.", hint="List the categories to take columns jointly")
+    [column] = found
+    source.check_columns([column])
+    return column

@@ -24,13 +24,14 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
-from privurn.releases.release import pay
+from privurn.releases.release import pay, tell_custodian
 from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows, count_records
 from privurn.tables.marginals import count_sets
 from privurn.tables.output import decode_side_by_side, number_table
+from privurn.tables.special_cells import SpecialCells
 
 POOR_FIT = 1.1
 """Mean squared residual from which on the model does not follow what was measured."""
@@ -62,10 +63,12 @@ def release_table(
         mechanism, remarks = choose(recipe, public)
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")
+        special = SpecialCells(columns.columns)
         if source.distant:
-            counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret))
+            counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
         else:
-            counts = count_marginals(cell_batches(source, columns, secret_size=secret), layout)
+            counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)
+        tell_custodian(special.remarks(counts.n))
         kind = source.kind
     payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)
     progress("drawing")

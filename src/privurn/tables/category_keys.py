@@ -42,7 +42,7 @@ def category_keys(name: str, domain: Categories, *, stored: str) -> tuple[Any, s
             raise _alike(name)
         keys, arrow, key_type = _number_keys(numbers, stored)
     else:
-        keys, arrow, key_type = [label_text(value) for value in domain.values], pa.string(), "VARCHAR"
+        keys, arrow, key_type = [domain.compared(label_text(value)) for value in domain.values], pa.string(), "VARCHAR"
     held = [i for i, key in enumerate(keys) if key is not None]
     if len({keys[i] for i in held}) != len(held):
         raise _alike(name)

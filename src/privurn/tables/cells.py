@@ -8,22 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, ColumnDomain, Grid
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid
+from privurn.domain.column import Outside
 from privurn.errors import DomainError
+
+MICROSECONDS_OF_A_DAY = 86_400_000_000
 
 
 def is_numeric(domain: ColumnDomain) -> bool:
-    """Whether cells stand for numbers with distances between them."""
-    return isinstance(domain, (Grid, Bins))
+    """Whether cells stand for numbers, or dates, with distances between them."""
+    return isinstance(domain, (Grid, Bins, Dates))
+
+
+def published_as(domain: ColumnDomain) -> ColumnDomain:
+    """The domain of what a column's records are published as: bins that are published as intervals are labels."""
+    if not isinstance(domain, Bins) or domain.within != "interval":
+        return domain
+    outside: Outside = "error" if domain.outside == "clamp" else domain.outside
+    return Categories(domain.intervals, outside=outside, nulls=domain.nulls)
+
+
+def moments(domain: Dates) -> NDArray[np.int64]:
+    """Microseconds from 1970 to the beginning of each step."""
+    if not domain.months:
+        return domain.begins(0) + domain.width * np.arange(domain.n_values, dtype=np.int64)
+    return np.array([domain.begins(cell) for cell in range(domain.n_values)], np.int64)
 
 
 def released_numbers(domain: ColumnDomain) -> NDArray[Any]:
     """What each proper cell is released as: 64-bit integers where all of them are such, else the nearest floats.
 
-    Decided in exact fractions; a quotient of whole numbers is rounded once, so 0.1 comes out as 0.1.
+    Decided in exact fractions; a quotient of whole numbers is rounded once, so 0.1 comes out as 0.1. Dates are days since the
+    beginning of 1970.
     """
     if isinstance(domain, Grid):
         return grid_numbers(domain, range(domain.n_values))
+    if isinstance(domain, Dates):
+        return moments(domain) / MICROSECONDS_OF_A_DAY
     if not isinstance(domain, Bins):
         raise DomainError("categories are not numbers.", hint="Their total variation can be computed, not their distance")
     middles = [(Fraction(a) + Fraction(b)) / 2 for a, b in pairwise(domain.edges)]

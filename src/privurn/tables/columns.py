@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
-from privurn.tables.counting import text_for_number
+from privurn.tables.cell_expressions import text_for_number
 from privurn.tables.dialects import NAN
 from privurn.tables.output import _arrow
 from privurn.tables.sources import Source
@@ -16,25 +16,29 @@ MissingNumbers = Literal["error", "lower"]
 
 
 def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error") -> NDArray[np.float64]:
-    """The numbers of a column in order; what is no number is NaN. Nulls are NaN too, or declared not to be there."""
+    """The numbers of a column in order; what is missing or no number is NaN, or declared not to be there."""
+    import pyarrow.compute as pc
+
     source.check_columns([column])
     untyped = column in source.untyped
     if not untyped and not is_number(source.types[column]):
         raise text_for_number(column)
-    value = source.reference(column)
-    query = f"SELECT coalesce({source.number(column)}, {NAN}) AS number, {value} IS NOT NULL AS present FROM t"
+    number, present = f"coalesce({source.number(column)}, {NAN})", f"{source.value(column)} IS NOT NULL"
+    query = f"SELECT {number} AS number, {present} AS present FROM t"
     table = source.connection.sql(query).to_arrow_table()
-    present = int(table["present"].true_count if hasattr(table["present"], "true_count") else sum(table["present"].to_pylist()))
+    any_present = pc.any(table["present"]).as_py()
     check_any(table.num_rows)
-    if nulls == "error" and present < table.num_rows:
-        raise DomainError(
-            f"there are missing values in {column!r}, declared to have none.",
-            hint="Count them as the lower bound with nulls='lower'",
-        )
     numbers = _floats(table["number"])
-    if untyped and present > 0 and np.isnan(numbers).all():
+    if untyped and any_present and np.isnan(numbers).all():
         raise text_for_number(column)
+    if nulls == "error" and np.isnan(numbers).any():
+        raise without_number(column, hint="Count them as the lower bound with nulls='lower'")
     return numbers
+
+
+def without_number(column: str, *, hint: str) -> DomainError:
+    """The column was declared to hold numbers only."""
+    return DomainError(f"there are missing values in {column!r}, or text that is no number, declared to have none.", hint=hint)
 
 
 def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:

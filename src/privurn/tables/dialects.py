@@ -22,6 +22,9 @@ DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 WRITTEN_ALIKE = ("BOOLEAN", "BIGINT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 """Types whose values Spark can be made to write as DuckDB does, apart from decimals."""
 
+DAY = "CAST(86400000000 AS BIGINT)"
+"""In microseconds."""
+
 NAN = "CAST('nan' AS DOUBLE)"
 
 
@@ -40,6 +43,22 @@ class Dialect(ABC):
     @abstractmethod
     def one_each(self, numbers: Sequence[str]) -> str:
         """In a SELECT: a row for each of the numbers of a record."""
+
+    @abstractmethod
+    def together(self, values: Sequence[str]) -> str:
+        """Several values as one."""
+
+    @abstractmethod
+    def moment(self, value: str, stored: str) -> str:
+        """A date or time as microseconds since 1970; NULL where it is none."""
+
+    @abstractmethod
+    def day(self, moment: str) -> str:
+        """A day of the calendar, from microseconds since 1970."""
+
+    @abstractmethod
+    def quotient(self, number: str, by: int) -> str:
+        """A whole number that is not negative, divided and rounded down."""
 
     @abstractmethod
     def place(self) -> str:
@@ -79,6 +98,22 @@ class DuckDB(Dialect):
         """From a list."""
         return f"unnest([{', '.join(numbers)}])"
 
+    def together(self, values: Sequence[str]) -> str:
+        """A row."""
+        return f"row({', '.join(values)})"
+
+    def moment(self, value: str, stored: str) -> str:
+        """Text and local times as if they were UTC."""
+        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS TIMESTAMP)'})"
+
+    def day(self, moment: str) -> str:
+        """With the time of day."""
+        return f"make_timestamp({moment})"
+
+    def quotient(self, number: str, by: int) -> str:
+        """With an operator of its own."""
+        return f"CAST(({number}) // {by} AS BIGINT)"
+
     def place(self) -> str:
         """In the order of the file or frame."""
         return "row_number() OVER ()"
@@ -108,6 +143,30 @@ class Spark(Dialect):
         """From an array."""
         return f"explode(array({', '.join(numbers)}))"
 
+    def together(self, values: Sequence[str]) -> str:
+        """A structure."""
+        return f"struct({', '.join(values)})"
+
+    def moment(self, value: str, stored: str) -> str:
+        """From parts of local times, which a time zone would move. Text is read too differently to be read at all."""
+        if stored == "VARCHAR":
+            raise DomainError("Spark does not read dates from text here.", hint="Cast the column to dates or timestamps first")
+        if stored == "TIMESTAMP WITH TIME ZONE":
+            return f"unix_micros({value})"
+        days = f"unix_date(TRY_CAST({value} AS DATE)) * {DAY}"
+        if stored == "DATE":
+            return days
+        seconds = f"3600 * hour({value}) + 60 * minute({value}) + extract(SECOND FROM {value})"
+        return f"{days} + TRY_CAST(1000000 * ({seconds}) AS BIGINT)"
+
+    def day(self, moment: str) -> str:
+        """By days since 1970, because Spark's instants have the session's time zone."""
+        return f"date_from_unix_date(TRY_CAST((({moment}) - pmod({moment}, {DAY})) DIV {DAY} AS INT))"
+
+    def quotient(self, number: str, by: int) -> str:
+        """With an operator of its own."""
+        return f"(({number}) DIV {by})"
+
     def place(self) -> str:
         """Partition by partition; Spark promises no order of frames in general."""
         return "monotonically_increasing_id()"
@@ -129,12 +188,11 @@ class Spark(Dialect):
         """The value: Spark and DuckDB write floats differently, and of distinct ones there are few enough to write here."""
         return value
 
-    @staticmethod
-    def _instant(value: str) -> str:
+    def _instant(self, value: str) -> str:
         """An instant in UTC, whatever time zone the session has."""
         micros = f"unix_micros({value})"
-        rest = f"pmod({micros}, 86400000000)"
-        day = f"ltrim('+', TRY_CAST(date_from_unix_date(TRY_CAST(({micros} - {rest}) DIV 86400000000 AS INT)) AS STRING))"
+        rest = f"pmod({micros}, {DAY})"
+        day = f"ltrim('+', TRY_CAST({self.day(micros)} AS STRING))"
         seconds = f"({rest} DIV 1000000)"
         clock = ", ':', ".join(
             f"lpad(TRY_CAST({part} AS STRING), 2, '0')"

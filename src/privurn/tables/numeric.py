@@ -8,20 +8,21 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
+from privurn.tables.columns import without_number
 from privurn.tables.dialects import NAN
 from privurn.tables.sources import Source
 
 Missing = Literal["error", "unreadable"]
-"""What a missing value is: a breach of the declaration that there are none, or one more value that is no number (NaN)."""
+"""What a missing value or text that is no number is: a breach of the declaration that there are none, or NaN."""
 
 ROWS = 2**17
 """Records of a batch."""
 
 
 def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing = "error") -> Iterator[NDArray[np.float64]]:
-    """Batches (records, columns) of numbers; what is no number is NaN, and is not complained about.
+    """Batches (records, columns) of numbers; what is missing or no number is NaN.
 
-    Nulls of columns declared to have none raise once all records have been read; so does a column of text.
+    Where that was declared not to be there it raises once all records have been read; so does a column of text.
     """
     if missing not in ("error", "unreadable"):
         raise DomainError("missing must be 'error' or 'unreadable'.")
@@ -30,7 +31,7 @@ def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing 
         if name not in source.untyped and not is_number(source.types[name]) and source.types[name] != "BOOLEAN":
             raise _text(name)
     wanted = [f"coalesce({source.number(name)}, {NAN}) AS x{i}" for i, name in enumerate(columns)]
-    wanted += [f"CAST({source.reference(name)} IS NULL AS DOUBLE) AS m{i}" for i, name in enumerate(columns)]
+    wanted += [f"CAST({source.value(name)} IS NULL AS DOUBLE) AS m{i}" for i, name in enumerate(columns)]
     nulls, readable, rows = np.zeros(len(columns)), np.zeros(len(columns)), 0
     for batch in source.connection.sql(f"SELECT {', '.join(wanted)} FROM t").to_arrow_reader(ROWS):
         numbers = np.column_stack([_floats(batch.column(i)) for i in range(2 * len(columns))])
@@ -42,11 +43,8 @@ def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing 
     for i, name in enumerate(columns):
         if name in source.untyped and readable[i] == 0 and nulls[i] < rows:
             raise _text(name)
-        if missing == "error" and nulls[i] > 0:
-            raise DomainError(
-                f"there are missing values in {name!r}, declared to have none.",
-                hint="Treat them as unreadable with missing='unreadable'",
-            )
+        if missing == "error" and readable[i] < rows:
+            raise without_number(name, hint="Treat them as unreadable with missing='unreadable'")
 
 
 def _text(name: str) -> DomainError:

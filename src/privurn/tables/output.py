@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, JointDomain, label_text
 from privurn.errors import DomainError
-from privurn.tables.cells import released_numbers
+from privurn.tables.cell_expressions import as_bins
+from privurn.tables.cells import moments, published_as, released_numbers
 from privurn.tables.column_names import unused
-from privurn.tables.counting import as_bins
 from privurn.tables.spreadsheet_text import marked, would_run
 
 WITHIN_STEPS = 2**20
@@ -75,6 +75,10 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
     import pyarrow as pa
 
     null = np.zeros(len(cells), bool) if domain.null_cell is None else cells == domain.null_cell
+    domain = published_as(domain)
+    if isinstance(domain, Dates):
+        times = _arrow(moments(domain)[np.where(null, 0, cells)], null).cast(pa.timestamp("us"))
+        return times.cast(pa.date32()) if domain.days_only else times
     if isinstance(domain, Categories):
         values = list(domain.values)
         if domain.other_cell is not None:
@@ -135,6 +139,9 @@ def to_kind(table: Any, kind: str) -> Any:
     if kind == "numpy":
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
+    if kind == "list":
+        columns = [column.to_pylist() for column in table.columns]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     if kind == "duckdb":
         import duckdb
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, label_text
 from privurn.errors import DomainError, FormatError
-from privurn.tables.cells import grid_numbers
+from privurn.tables.cells import grid_numbers, moments, published_as
 from privurn.tables.sources import Source, open_table
 from privurn.tables.spreadsheet_text import unmarked, unmarked_text
 
@@ -30,6 +30,10 @@ ROWS = 2**17
 
 NUMBER = r"\A(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?|-?inf|nan)\z"
 """How numbers are written in CSV. Arrow would read more, such as nan with text in brackets after it."""
+
+
+MOMENT = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?)?\z"
+"""How dates and times are written in CSV."""
 
 
 @contextmanager
@@ -65,7 +69,7 @@ def _holds_more(opened: Any, *, size: int) -> bool:
     import pyarrow as pa
 
     schema, footer = opened.schema_arrow, opened.metadata
-    plain = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
+    plain = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(), pa.date32(), pa.timestamp("us"))
     if set(footer.metadata or {}) - {b"ARROW:schema"} or schema.metadata:
         return True
     if any(each.metadata or each.type not in plain for each in schema):
@@ -146,7 +150,7 @@ def open_released(path: Path) -> Iterator[Source]:
         table = pa.Table.from_batches(list(released_batches(path)), schema=_schema(path))
     with open_table(table) as source:
         typed = path.suffix == ".parquet"
-        yield replace(source, kind="path", untyped=frozenset() if typed else frozenset(source.types))
+        yield replace(source, kind="path", untyped=frozenset() if typed else frozenset(source.types), published=True)
 
 
 def _schema(path: Path) -> Any:
@@ -194,8 +198,10 @@ class CellReader:
     """From released values of a column back to the cells they stand for: the inverse of how they were written."""
 
     def __init__(self, domain: ColumnDomain) -> None:
-        self.domain = domain
-        if isinstance(domain, Categories):
+        domain = self.domain = published_as(domain)
+        if isinstance(domain, Dates):
+            self.moments = moments(domain)
+        elif isinstance(domain, Categories):
             self.labels = self._labels(domain)
         elif isinstance(domain, Bins):
             self.edges = np.array([float(Fraction(edge)) for edge in domain.edges])
@@ -211,9 +217,31 @@ class CellReader:
 
     def cells(self, column: Any) -> NDArray[np.int64]:
         """The cell of each value, -1 for what the domain does not hold."""
-        found = self._label_cells(column) if isinstance(self.domain, Categories) else self._number_cells(column)
+        if isinstance(self.domain, Dates):
+            found = self._date_cells(column)
+        else:
+            found = self._label_cells(column) if isinstance(self.domain, Categories) else self._number_cells(column)
         absent = missing(column)
         return np.where(absent, -1 if self.domain.null_cell is None else self.domain.null_cell, found)
+
+    def _date_cells(self, column: Any) -> NDArray[np.int64]:
+        """Beginnings of steps; text is a date or a time as `write` spells it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        assert isinstance(self.domain, Dates)
+        stored = pa.date32() if self.domain.days_only else pa.timestamp("us")
+        try:
+            if pa.types.is_string(column.type) and not pc.all(pc.match_substring_regex(column, pattern=MOMENT)).as_py():
+                return np.full(len(column), -1)
+            if column.type not in (pa.string(), pa.null(), stored):
+                return np.full(len(column), -1)
+            stated = pc.cast(pc.cast(pc.cast(column, stored), pa.timestamp("us")), pa.int64()).fill_null(0)
+        except pa.ArrowException:
+            return np.full(len(column), -1)
+        found = _buffer(stated, np.int64)
+        place = np.minimum(np.searchsorted(self.moments, found), len(self.moments) - 1)
+        return np.where(self.moments[place] == found, place, -1)
 
     def _label_cells(self, column: Any) -> NDArray[np.int64]:
         import pyarrow as pa

@@ -5,10 +5,12 @@ from numpy.typing import NDArray
 
 from privurn.counts import other_size
 from privurn.domain import JointDomain
-from privurn.errors import DomainError
+from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused
 from privurn.tables.columns import check_any
-from privurn.tables.counting import cell_expression, integers, records_sql
+from privurn.tables.counting import integers
 from privurn.tables.sources import Source
+
+BROKEN = (MISSING, OUTSIDE)
 
 
 def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
@@ -22,13 +24,11 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
     check_any(table.num_rows)
     if table.num_rows != source.rows():
         raise other_size()
+    columns = [integers(table[f"cell_{i}"].cast("int64")) for i in range(len(named))]
+    missing, outside = ([name for (name, _), own in zip(named, columns, strict=True) if (own == each).any()] for each in BROKEN)
+    if missing or outside:
+        raise refused(dict(named), missing=missing, outside=outside)
     joint = np.zeros(table.num_rows, np.int64)
-    for i, (name, each) in reversed(list(enumerate(named))):
-        column = table[f"cell_{i}"]
-        if column.null_count:
-            raise DomainError(
-                f"there are missing values in {name!r}, declared to have none.",
-                hint="Give nulls a category of their own with nulls='cell'",
-            )
-        joint = joint * each.size + integers(column.cast("int64"))
+    for (_, each), own in reversed(list(zip(named, columns, strict=True))):
+        joint = joint * each.size + own
     return joint

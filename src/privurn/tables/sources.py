@@ -1,8 +1,10 @@
 """Open any supported table, with the types of its columns: on a Spark cluster where it is there, else as a DuckDB view."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,17 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.domain import BLANKS
 from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
-from privurn.tables.dialects import DUCKDB, Dialect
+from privurn.tables.dialects import DUCKDB, NAN, Dialect
 from privurn.tables.engine import Engine
 from privurn.tables.files import DataFiles, find_files, readable
 from privurn.tables.spark_files import SparkFiles
 
-BLANKS = " \t\n\r\v\f"
-"""May stand around numbers that are written as text."""
+MOST_SHOWN = 20
+ENOUGH = 3
+"""Letters by which a name may be known."""
 
 NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
@@ -42,6 +46,9 @@ class Source:
 
     found: DataFiles | None = None
     """The real files that are read, and every name they were found by; None for a frame."""
+
+    published: bool = False
+    """Whether these are released records, in which NaN is how "other" is written among numbers."""
 
     dialect: Dialect = DUCKDB
     """Of the engine's SQL."""
@@ -75,21 +82,38 @@ class Source:
         """A column in SQL."""
         return f"t.{places(list(self.types))[list(self.types).index(column)]}"
 
+    def value(self, column: str) -> str:
+        """A column in SQL as it is compared: text without the blanks around it; NaN and empty text are missing."""
+        bare, stored = self.reference(column), self.types[column]
+        if stored == "VARCHAR":
+            return f"nullif(trim(BOTH {text_literal(BLANKS)} FROM {bare}), '')"
+        return f"nullif({bare}, CAST('nan' AS {stored}))" if stored in ("FLOAT", "DOUBLE") and not self.published else bare
+
     def number(self, column: str) -> str:
         """A column in SQL as a number; NULL where it holds none."""
-        value, stored = self.reference(column), self.types[column]
-        bare = f"trim(BOTH {text_literal(BLANKS)} FROM {value})" if stored == "VARCHAR" else value
-        return self.dialect.number(bare, stored)
+        number = self.dialect.number(self.value(column), self.types[column])
+        return number if self.published else f"nullif({number}, {NAN})"
 
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
         for name in columns:
             if name not in self.types:
-                known = ", ".join(repr(each) for each in list(self.types)[:20])
-                hint = f"The table has {known}"
-                if self.kind == "path" and self.untyped:  # a file without a header line would show its first record
-                    hint = "Check the file's header line"
+                known = ", ".join(repr(each) for each in list(self.types)[:MOST_SHOWN])
+                more = f" and {len(self.types) - MOST_SHOWN} more" if len(self.types) > MOST_SHOWN else ""
+                hint = f"The table has {known}{more}"
+                if self.kind == "path" and self.untyped and not alike(columns, self.types):
+                    hint = "Look at the file's first line: it names the columns, and is not shown here in case it is a record"
                 raise DomainError(f"there is no column {name!r}.", hint=hint)
+
+
+def alike(asked: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether some column that was asked for is among the names, or nearly: then they are names, and no record."""
+    folded = [name.strip().lower() for name in names]
+    for each in asked:
+        own = each.strip().lower()
+        if get_close_matches(own, folded, n=1) or any(len(own) >= ENOUGH and own in name for name in folded):
+            return True
+    return False
 
 
 def text_literal(value: str) -> str:
@@ -98,7 +122,7 @@ def text_literal(value: str) -> str:
 
 
 def frame_kind(data: Any) -> str:
-    """Which family a table belongs to: "path", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
+    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
     if isinstance(data, (str, Path)):
         return "path"
     module, name = type(data).__module__.split(".")[0], type(data).__name__
@@ -110,12 +134,14 @@ def frame_kind(data: Any) -> str:
         return "arrow"
     if isinstance(data, np.ndarray):
         return "numpy"
+    if isinstance(data, list):
+        return "list"
     if name == "DuckDBPyRelation":
         return "duckdb"
     raise FormatError(
         f"cannot read a table from {module}.{name}.",
-        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a NumPy array, a DuckDB relation, or a Spark "
-        "data frame",
+        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a list, a NumPy array, a DuckDB relation, or "
+        "a Spark data frame",
     )
 
 
@@ -246,8 +272,8 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
             column = frame[name]
             if column.dtype == object:
                 untyped.add(str(name))
-                columns[str(name)] = pa.array([None if _missing(value) else str(value) for value in column], pa.string())
-            else:  # NaN of a float column stays a number that is not one; only true nulls are null
+                columns[str(name)] = pa.array([None if _missing(value) else _text(value) for value in column], pa.string())
+            else:  # NaN of a float column is missing as well (`Source.value`), like that of any other table
                 columns[str(name)] = pa.array(column.to_numpy()) if isinstance(column.dtype, np.dtype) else pa.array(column)
         return pa.table(columns), frozenset(untyped)
     if kind == "polars":
@@ -256,6 +282,8 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
         if any("\0" in name for name in frame.columns):  # polars would panic, and not with an exception
             raise FormatError("a column's name holds a null character.", hint="Rename it first")
         return frame.to_arrow(), frozenset()
+    if kind == "list":
+        return _list_table(data)
     if kind == "numpy":
         return _numpy_table(data)
     if kind == "duckdb":
@@ -264,7 +292,25 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    """Whether a Python object stands for nothing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating, Decimal)) and bool(np.isnan(float(value)))
+
+
+def _list_table(data: list[Any]) -> tuple[Any, frozenset[str]]:
+    """One column, each value read by itself: a type for all of them would depend on single records."""
+    import pyarrow as pa
+
+    if any(isinstance(value, (list, tuple, dict, set)) for value in data):
+        raise FormatError("a list is one column of values.", hint="For several columns give a table, such as a DataFrame")
+    texts = pa.array([None if _missing(value) else _text(value) for value in data], pa.string())
+    return pa.table({"value": texts}), frozenset({"value"})
+
+
+def _text(value: Any) -> str:
+    """A Python object as text; truth values as columns of them are written."""
+    return str(value).lower() if isinstance(value, (bool, np.bool_)) else str(value)
 
 
 def _numpy_table(data: NDArray[Any]) -> tuple[Any, frozenset[str]]:
@@ -279,7 +325,7 @@ def _numpy_table(data: NDArray[Any]) -> tuple[Any, frozenset[str]]:
     for name, column in columns.items():
         if column.dtype == object:
             untyped.add(name)
-            arrays[name] = pa.array([None if _missing(value) else str(value) for value in column], pa.string())
+            arrays[name] = pa.array([None if _missing(value) else _text(value) for value in column], pa.string())
         else:
             arrays[name] = pa.array(column.astype(str) if column.dtype.kind == "U" else column)
     return pa.table(arrays), frozenset(untyped)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, JointDomain, label_text
 from privurn.errors import FormatError
 from privurn.inference.counts import open_labels
 from privurn.inference.counts.functionals import Functional, parse_functionals
@@ -72,6 +72,8 @@ def _conditions(name: str, column: ColumnDomain) -> list[str]:
     """Which records each cell of a column holds."""
     if isinstance(column, Categories):
         own = [f"{name}={open_labels.quoted(label_text(value))}" for value in column.values]
+    elif isinstance(column, Dates):
+        own = [f"{name}='{column.label(cell)}'" for cell in range(column.n_values)]
     elif isinstance(column, Bins):
         edges = [_number(edge) for edge in column.edges]
         own = [f"{low}<={name}<{high}" for low, high in pairwise(edges)]

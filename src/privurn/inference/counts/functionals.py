@@ -3,6 +3,7 @@
     mean, variance, sd, median, q0.9     of the only column; mean(age), q0.9(age) where there are several
     cdf(0.3), cdf(age, 0.3)              share of the numbers at or below 0.3
     P(x>0.75), P(18<=age<65), P(sex=f)   share of all records; x is the only column; a comma or "and" joins conditions
+    P(day>=2024-03-01)                   dates count as days since 1970, in means and quantiles too
     log_odds_ratio                       of two columns with two values each, "other" and missing values left out
     discovery                            probability that the next record is a value not seen before (open labels only)
 
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.domain.dates import days_since_1970
 from privurn.errors import FormatError, ModelError
 
 Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery", "log_odds_ratio"]
@@ -57,6 +59,9 @@ class Functional:
 
 
 Asked = str | Callable[[Any], Any] | Functional
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}($|[ T])")
 
 
 def parse_functionals(asked: Sequence[Asked] | Mapping[str, Asked] | Asked) -> tuple[Functional, ...]:
@@ -197,17 +202,23 @@ def _bare(word: str | None) -> str | None:
     return word[1:-1] if len(word) >= 2 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
-def _is_number(word: str) -> bool:
+def _as_number(word: str) -> float:
+    """A number, or a date as days since 1970, as they stand in conditions; NaN where it is neither."""
+    bare = _bare(word) or ""
     try:
-        return math.isfinite(float(word))
+        return days_since_1970(bare) if _DATE.match(bare) else float(word)
     except ValueError:
-        return False
+        return math.nan
+
+
+def _is_number(word: str) -> bool:
+    return math.isfinite(_as_number(word))
 
 
 def _number(word: str, text: str) -> float:
     if not _is_number(word):
         raise FormatError(f"{word.strip()!r} in {text!r} is not a number.", hint=f"Functionals look like {EXAMPLES}")
-    return float(word)
+    return _as_number(word)
 
 
 def _unknown(text: str) -> FormatError:

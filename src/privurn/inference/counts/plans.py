@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain, label_text
+from privurn.domain.dates import days_since_1970
 from privurn.errors import DomainError, FormatError, ModelError
 from privurn.inference.counts.functionals import Condition, Functional
 from privurn.tables.cells import cell_values, is_numeric
@@ -317,14 +318,15 @@ def _labelled_cell(name: str, domain: ColumnDomain, label: str) -> int:
         return domain.other_cell
     if label == "missing" and domain.null_cell is not None:
         return domain.null_cell
-    if isinstance(domain, Grid):
+    if isinstance(domain, (Grid, Dates)):
         try:
-            found = np.flatnonzero(cell_values(domain) == float(label))
+            wanted = days_since_1970(label) if isinstance(domain, Dates) else float(label)
+            found = np.flatnonzero(cell_values(domain) == wanted)
         except ValueError:
             found = np.zeros(0, np.int64)
         if len(found):
             return int(found[0])
-        shown = "the points of its grid"
+        shown = "the points of its grid" if isinstance(domain, Grid) else "the dates at which its steps begin"
     elif isinstance(domain, Bins):
         raise DomainError(f"column {name!r} is in bins, which hold no single number.", hint=f"For example P(18<={name}<65)")
     raise DomainError(f"column {name!r} has no value {label!r}.", hint=f"It holds {shown}")

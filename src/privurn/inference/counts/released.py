@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins, Categories, ColumnDomain, JointDomain, domain_from_json, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, JointDomain, domain_from_json, label_text
 from privurn.errors import CertificateError, DomainError, ModelError
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.verified import Verified, verified
@@ -20,7 +20,7 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.tables import Source
-from privurn.tables.cells import cell_values
+from privurn.tables.cells import MICROSECONDS_OF_A_DAY, cell_values, published_as
 
 MISSING, OTHER_LABEL = "(missing)", "other (a label)"
 """How two discovered labels are called in functionals, where "other" is everything that was not named."""
@@ -176,15 +176,16 @@ def _read_tree(table: Source, mechanism: Any, domain: JointDomain, column: str) 
 def _places(table: Source, domain: JointDomain, extra: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Joint cells and the number beside each: how many records, or what the last of the extra columns says."""
     names = list(domain.columns)
-    fields = [_field(table.reference(name), domain.columns[name], f"v{i}") for i, name in enumerate(names)]
+    columns = {name: published_as(each) for name, each in domain.columns.items()}
+    fields = [_field(table.reference(name), columns[name], f"v{i}") for i, name in enumerate(names)]
     beside = f"TRY_CAST({table.reference(extra[-1])} AS DOUBLE)" if extra else "CAST(count(*) AS DOUBLE)"
     query = f"SELECT {', '.join(fields)}, {beside} AS beside FROM t" + ("" if extra else " GROUP BY ALL")
     found = table.connection.sql(query).fetchnumpy()
     places = np.zeros(len(found["beside"]), np.int64)
     radix = 1
     for i, name in enumerate(names):
-        places += radix * _cells(found[f"v{i}"], found[f"v{i}_missing"], domain.columns[name])
-        radix *= domain.columns[name].size
+        places += radix * _cells(found[f"v{i}"], found[f"v{i}_missing"], columns[name])
+        radix *= columns[name].size
     if np.ma.is_masked(found["beside"]):
         raise DomainError("the release holds something that is no number where numbers are published.")
     return places, np.asarray(found["beside"], np.float64)
@@ -192,6 +193,8 @@ def _places(table: Source, domain: JointDomain, extra: Sequence[str]) -> tuple[N
 
 def _field(value: str, domain: ColumnDomain, alias: str) -> str:
     missing = f"{value} IS NULL AS {alias}_missing"
+    if isinstance(domain, Dates):
+        return f"epoch_us(TRY_CAST({value} AS TIMESTAMP)) / {MICROSECONDS_OF_A_DAY} AS {alias}, {missing}"
     if isinstance(domain, Categories):
         return f"CAST({value} AS VARCHAR) AS {alias}, {missing}"
     return f"TRY_CAST({value} AS DOUBLE) AS {alias}, {missing}"

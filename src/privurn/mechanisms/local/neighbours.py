@@ -9,7 +9,7 @@ from privurn.domain import JointDomain
 from privurn.mechanisms.local.channel import LocalChannel
 from privurn.privacy.audit.attack import RAISED, Pair
 from privurn.privacy.audit.bits import off_lattice
-from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
+from privurn.privacy.audit.raw_records import BEYOND_FLOATS, HOSTILE_NUMBERS, NO_NUMBERS, hostile_values
 from privurn.privacy.audit.statistics import Batch, Floats, Statistic
 from privurn.tables import open_table
 from privurn.tables.columns import read_numbers
@@ -27,7 +27,7 @@ def number_pairs(channel: LocalChannel, contributions: int) -> list[Pair]:
     }
     for name, value in HOSTILE_NUMBERS.items():
         values[f"raw records: {name}"] = (value, low if value > 0 else high)
-    for name, text in HOSTILE_TEXTS.items():
+    for name, text in {**NO_NUMBERS, **BEYOND_FLOATS}.items():
         values[f"raw records: {name}"] = (text, high)
     published = channel.published_lattice
     lattice = () if published is None else (off_lattice("entries off the lattice", start=published[0], step=published[1]),)
@@ -42,12 +42,12 @@ def number_pairs(channel: LocalChannel, contributions: int) -> list[Pair]:
 
 
 def _read(value: Any, contributions: int, plain: float) -> NDArray[np.float64] | str:
-    """The way of `privatise` from a column to numbers, with one plain record before the person's own."""
+    """The way of `privatise` from a column to numbers, with one plain record before the person's own; none is refused."""
     kind: Any = np.float64 if isinstance(value, float) else object
     column = np.array([(plain,), *[(value,)] * contributions], dtype=[(COLUMN, kind)])
     try:
         with open_table(column) as source:
-            return read_numbers(source, COLUMN)[1:]
+            return read_numbers(source, COLUMN, nulls="lower")[1:]
     except Exception as error:
         return f"{RAISED} {type(error).__name__}"
 
@@ -66,15 +66,12 @@ def _likelihood_ratio(channel: LocalChannel, first: Floats, second: Floats) -> S
 
 
 def category_pairs(domain: JointDomain, contributions: int) -> list[Pair]:
-    """Every column from its first to its last category, and labels that are not listed."""
+    """Every column from its first to its last category, and labels that are not listed where they have a cell."""
     firsts = {name: each.values[0] for name, each in domain.columns.items()}  # type: ignore[attr-defined]
     lasts = {name: each.values[-1] for name, each in domain.columns.items()}  # type: ignore[attr-defined]
     found = {"from the first category to the last": (firsts, lasts)}
     for column, each in domain.columns.items():
-        hostile: dict[str, Any] = {"a label that is not listed": "no such label", "the text nan": "NaN", "an empty text": ""}
-        if each.null_cell is not None:
-            hostile["a missing value"] = None
-        for name, value in hostile.items():
+        for name, value in hostile_values(each).items():
             found[f"raw records: {name} in {column!r}"] = (firsts | {column: value}, lasts)
     return [
         Pair(name, _coded(first, domain, contributions), _coded(second, domain, contributions))

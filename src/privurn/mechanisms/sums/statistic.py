@@ -240,10 +240,11 @@ class StatisticMechanism(Mechanism):
         return {name: (0.0, float(own.get("upper", 1.0))) for name in self.columns}
 
     def hostile_records(self, plain: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What records may hold that no bound foresees: here in all columns of a `plain` record at once."""
-        from privurn.privacy.audit.raw_records import HOSTILE_NUMBERS, HOSTILE_TEXTS
+        """What records may hold that no bound foresees, unless it is declared not to be there: in all columns of a record."""
+        from privurn.privacy.audit.raw_records import BEYOND_FLOATS, HOSTILE_NUMBERS, NO_NUMBERS
 
-        for name, value in {**HOSTILE_NUMBERS, **HOSTILE_TEXTS}.items():
+        none = {} if getattr(self, "missing", "error") == "error" else NO_NUMBERS
+        for name, value in {**HOSTILE_NUMBERS, **BEYOND_FLOATS, **none}.items():
             yield name, dict.fromkeys(plain, value)
 
     def neighbours(

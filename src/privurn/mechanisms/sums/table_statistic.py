@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain, domain_from_json, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain, domain_from_json, label_text
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import decimal_text
 from privurn.mechanisms.likelihood import Kind, NoisyCountsTerm, NoisySizeTerm, Numbers
@@ -197,13 +197,15 @@ def column_labels(domain: ColumnDomain) -> list[str]:
     """What each cell of a column is called."""
     if isinstance(domain, Categories):
         labels = [label_text(value) for value in domain.values]
+    elif isinstance(domain, Dates):
+        labels = [domain.label(cell) for cell in range(domain.n_values)]
     elif isinstance(domain, Grid):
         labels = [decimal_text(domain.bounds[0] + i * domain.spacing) for i in range(domain.n_values)]
     elif isinstance(domain, Bins):
         edges = [decimal_text(Fraction(edge)) for edge in domain.edges]
         labels = [f"{low}..{high}" for low, high in pairwise(edges)]
     else:
-        raise DomainError("a column's domain must be a grid, bins or categories.")
+        raise DomainError("a column's domain must be a grid, bins, dates or categories.")
     if domain.other_cell is not None:
         labels.append("other")
     if domain.null_cell is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, Categories, ColumnDomain, Grid, JointDomain
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain
 from privurn.privacy.audit.attack import RAISED, Pair
 from privurn.tables import count_cells, open_table
 
@@ -21,15 +21,14 @@ COMMON = 2
 HOSTILE_NUMBERS: dict[str, float] = {
     "a number far above the bounds": 1e300,
     "a number far below the bounds": -1e300,
-    "not a number": np.nan,
     "an infinite number": np.inf,
     "a negative infinite number": -np.inf,
 }
-HOSTILE_TEXTS: dict[str, Any] = {
-    "text among numbers": "no number",
-    "a number beyond the floats as text": "1e999",
-    "an empty text": "",
-}
+NO_NUMBERS: dict[str, Any] = {"not a number": np.nan, "text among numbers": "no number"}
+BEYOND_FLOATS: dict[str, Any] = {"a number beyond the floats as text": "1e999"}
+FAR_DATES: dict[str, Any] = {"a date long ago": "0001-01-01", "a date far ahead": "9999-12-31 23:59:59"}
+STRANGE_LABELS: dict[str, Any] = {"a label that is not listed": "no such label", "the text nan": "NaN"}
+MISSING: dict[str, Any] = {"a missing value": None, "an empty text": ""}
 
 Reader = Callable[[NDArray[Any], JointDomain], CountTable]
 
@@ -79,19 +78,27 @@ def column_ends(domain: ColumnDomain) -> tuple[Any, Any]:
         return float(domain.bounds[0]), float(domain.bounds[1])
     if isinstance(domain, Bins):
         return float(domain.edges[0]), float(domain.edges[-1])
+    if isinstance(domain, Dates):
+        return domain.label(0), domain.label(domain.n_values - 1)
     if isinstance(domain, Categories):
         return domain.values[0], domain.values[-1]
     raise AssertionError
 
 
 def hostile_values(domain: ColumnDomain) -> dict[str, Any]:
-    """What a column may hold that its domain does not list; missing values only where the domain has a cell for them."""
-    missing = {} if domain.null_cell is None else {"a missing value": None}
+    """What a column may hold that its domain does not list; not what the domain declares not to be there."""
+    missing = {} if domain.null_cell is None else MISSING
     if isinstance(domain, Categories):
         listed = str(domain.values[0])
-        texts = {"a label that is not listed": "no such label", "a label with spaces": f" {listed} ", "the text nan": "NaN"}
-        return {**texts, "an empty text": "", **missing}
-    return {**HOSTILE_NUMBERS, **HOSTILE_TEXTS, **missing}
+        strange = {} if domain.outside_cell is None else STRANGE_LABELS
+        return {"a label with spaces": f" {listed} ", **strange, **missing}
+    if isinstance(domain, Dates):
+        far = {} if domain.outside == "error" else FAR_DATES
+        text = {} if domain.unreadable_cell is None else {"text among dates": "no date"}
+        return {**far, **text, **missing}
+    numbers = {} if domain.outside == "error" else {**HOSTILE_NUMBERS, **BEYOND_FLOATS}
+    cells = {"not a number": domain.null_cell, "text among numbers": domain.unreadable_cell}
+    return {**numbers, **{name: NO_NUMBERS[name] for name, cell in cells.items() if cell is not None}, **missing}
 
 
 def _counted(table: NDArray[Any], domain: JointDomain, *, n: int, read: Reader) -> CountTable | str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, ColumnDomain, Grid, JointDomain
+from privurn.domain import Bins, ColumnDomain, JointDomain
 from privurn.errors import DomainError, ModelError
 from privurn.reports.comparison.samples import cell_values, grouped, is_numeric
 
@@ -100,10 +100,13 @@ def _axes(column: ColumnDomain) -> int:
 
 def _projected(column: ColumnDomain, direction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Where each cell of a column lies along its part of a direction."""
-    if not isinstance(column, (Grid, Bins)):
+    if not is_numeric(column):
         return direction * ROOT_HALF
-    low, high = column.bounds if isinstance(column, Grid) else (column.edges[0], column.edges[-1])
-    scaled = (cell_values(column) - float(low)) / (float(high) - float(low))
+    values = cell_values(column)
+    ends = values[0], values[column.n_values - 1]
+    if isinstance(column, Bins):
+        ends = float(column.edges[0]), float(column.edges[-1])
+    scaled = (values - ends[0]) / ((ends[1] - ends[0]) or 1.0)
     scaled[column.n_values :] = 0.5
     along: NDArray[np.float64] = scaled * direction[0]
     along[column.n_values :] += direction[1:] * ROOT_HALF

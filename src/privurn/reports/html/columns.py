@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Bins
+from privurn.domain import Bins, Dates
 from privurn.privacy.certificate import Certificate
 from privurn.reports.comparison import distances, joint
 from privurn.reports.comparison.samples import Sample, cell_values, grouped, is_numeric
@@ -102,6 +102,8 @@ def _summary(column: Column) -> list[tuple[str, str]]:
 
 
 def _midpoints(column: Column) -> str:
+    if isinstance(column.domain, Dates):
+        return ", a date as days since 1970-01-01"
     return ", a bin as its midpoint" if isinstance(column.domain, Bins) else ""
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Bins, ColumnDomain, Grid, JointDomain, domain_from_json
+from privurn.domain import Bins, ColumnDomain, Dates, Grid, JointDomain, domain_from_json
 from privurn.errors import CertificateError, DomainError
 from privurn.exact_numbers import decimal_text, exact
 from privurn.privacy.certificate import Certificate
 from privurn.reports.comparison.joint import column_cells
 from privurn.reports.comparison.samples import Sample, cell_values, grouped, is_numeric
 from privurn.tables import Source, count_cells, count_labels, open_table
+from privurn.tables.cells import published_as
 from privurn.tables.released import open_released
 
 MISSING = "(missing)"
@@ -68,6 +69,8 @@ def labels_of(domain: ColumnDomain) -> list[str]:
     if isinstance(domain, Bins):
         edges = [decimal_text(exact(edge, name="bin edge")) for edge in domain.edges]
         proper = [f"{low} to {high}" for low, high in pairwise(edges)]
+    elif isinstance(domain, Dates):
+        proper = [domain.label(cell) for cell in range(domain.n_values)]
     elif isinstance(domain, Grid):
         proper = [f"{value:,.12g}" for value in cell_values(domain)[: domain.n_values]]
     else:
@@ -85,7 +88,8 @@ def read_release(folder: Path, certificate: Certificate) -> Cells | dict[str | N
         domain = _joint(certificate)
         extra = [] if synthetic else certificate["columns"][len(domain.columns) :]
         if not extra:
-            counts = count_cells(source, domain, secret_size=True)
+            published = JointDomain({name: published_as(each) for name, each in domain.columns.items()})
+            counts = count_cells(source, published, secret_size=True)
             return Cells(domain, counts.values, counts.counts, float(counts.n))
         weights = _weights(source, str(extra[-1]), domain.size)
         size = max(1.0, float(np.maximum(weights, 0.0).sum())) if certificate["n"] is None else float(certificate["n"])
