@@ -76,7 +76,7 @@ def test_it_has_options_of_its_own_and_is_refused_where_it_costs_too_much(house,
 def test_it_is_released_as_an_object(house):
     recipe = recipes()["padded-sample"](padding=40)
     words = np.array(["a"] * 30 + ["b"] * 20)
-    made = privurn.release(words, recipe, domain=privurn.Categories(["a", "b"], outside="other"), epsilon=1).save("python")
+    made = privurn.release(words, recipe, domain=privurn.Categories(["a", "b"]), epsilon=1).save("python")
     assert len(made.data) == 5
     assert privurn.verify("python").valid
     found = privurn.infer("python", ask=["P(x=a)"], run=privurn.Run(draws=200, warm_up=50, chains=2, seed=1))
@@ -120,7 +120,7 @@ def test_it_is_compared_with_others(house, privurn_command):
 
 
 def test_it_is_inferred_from_alone_and_with_another_release(released, privurn_command):
-    privurn.release("data.csv", domain={"x": privurn.Categories(["a", "b"], outside="other")}, epsilon=1).save("urn")
+    privurn.release("data.csv", privurn.Urn(), domain={"x": privurn.Categories(["a", "b"])}, epsilon=1).save("urn")
     for folders in (["out"], ["out", "urn"]):
         done = privurn_command("infer", *folders, "--ask", "P(x=a)", "--json", *QUICK)
         assert done.returncode == 0, done.stderr

@@ -49,6 +49,9 @@ def nan(values):
 
 
 NUMBERS = {
+    "list": lambda x, tmp: list(x),
+    "list with NaN": lambda x, tmp: nan(x),
+    "numpy array": lambda x, tmp: np.array(nan(x)),
     "numpy": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", float)]),
     "numpy single": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", np.float32)]),
     "numpy objects": lambda x, tmp: np.array([(each,) for each in x], dtype=[("x", object)]),
@@ -75,6 +78,10 @@ NUMBERS = {
     "csv with NaN": lambda x, tmp: written(tmp, "t.csv", [f" {each} " for each in nan(x)]),
 }
 LABELS = {
+    "list": lambda x, tmp: list(x),
+    "list with NaN": lambda x, tmp: nan(x),
+    "numpy array": lambda x, tmp: np.array(x, dtype=object),
+    "numpy text": lambda x, tmp: np.array([each or "" for each in x]),
     "numpy objects": lambda x, tmp: np.array([(each,) for each in x], dtype=[("x", object)]),
     "numpy objects with NaN": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", object)]),
     "pandas": lambda x, tmp: pd.DataFrame({"x": x}),
@@ -93,9 +100,14 @@ LABELS = {
 }
 
 
+def named(data) -> str:
+    """Plain lists and arrays have no name for their only column."""
+    return "value" if isinstance(data, list) or (isinstance(data, np.ndarray) and data.dtype.names is None) else "x"
+
+
 def counted(data, domain: ColumnDomain) -> dict[int, int]:
     with open_table(data) as source:
-        table = count_cells(source, JointDomain({"x": domain}))
+        table = count_cells(source, JointDomain({named(data): domain}))
     return dict(zip(table.values.tolist(), table.counts.tolist(), strict=True))
 
 
@@ -104,11 +116,11 @@ def every_reader(data, domain: ColumnDomain):
 
     def whole_table():
         with open_table(data) as source:
-            return [each.tolist() for each in cell_batches(source, TableDomain({"x": domain}))]
+            return [each.tolist() for each in cell_batches(source, TableDomain({named(data): domain}))]
 
     def records():
         with open_table(data) as source:
-            return read_cells(source, JointDomain({"x": domain})).tolist()
+            return read_cells(source, JointDomain({named(data): domain})).tolist()
 
     return [lambda: counted(data, domain), whole_table, records]
 
@@ -132,7 +144,7 @@ def test_missing_numbers(kind, domain, expected, tmp_path):
         assert counted(data, domain) == expected
         return
     for read in every_reader(data, domain) if kind != "duckdb" else [lambda: counted(data, domain)]:
-        with pytest.raises(DomainError, match="missing values in 'x', declared to have none"):
+        with pytest.raises(DomainError, match=f"missing values in '{named(data)}', declared to have none"):
             read()
 
 
@@ -159,15 +171,16 @@ def test_text(kind, domain, expected, tmp_path):
         assert counted(data, domain) == expected
         return
     for read in every_reader(data, domain) if kind != "duckdb" else [lambda: counted(data, domain)]:
-        with pytest.raises(DomainError, match=expected) as refused:
+        with pytest.raises(DomainError, match=expected.replace("'x'", f"'{named(data)}'")) as refused:
             read()
         assert not any(sex.strip() in str(refused.value) for sex in SEXES if sex)
 
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_open_labels(kind, tmp_path):
-    with open_table(LABELS[kind](SEXES, tmp_path)) as source:
-        table = count_labels(source, "x")
+    data = LABELS[kind](SEXES, tmp_path)
+    with open_table(data) as source:
+        table = count_labels(source, named(data))
     assert dict(zip(table.values.tolist(), table.counts.tolist(), strict=True)) == {"Male": 3, "Female": 2, None: 1}
 
 
@@ -255,6 +268,13 @@ def test_what_was_declared_absent_is_refused_before_payment(job, tmp_path):
         REFUSED[job](ledger)
     assert SECRET not in str(refused.value)
     assert ledger.entries() == []
+
+
+def test_a_whole_table_may_be_a_relation():
+    relation = duckdb.from_arrow(pa.table({"x": ["a", "b"] * 20, "y": [0, 1] * 20}))
+    domain = {"x": Categories(["a", "b"]), "y": Grid(0, 1, 1)}
+    made = privurn.release(relation, privurn.Marginals(records=5), domain=domain, epsilon=1)
+    assert (made.certificate["n"], len(made.data)) == (40, 5)
 
 
 def test_text_among_numbers_is_never_the_lowest_number(tmp_path):

@@ -137,7 +137,12 @@ class Recipe(Asked, ABC):
             made = self.calibrate(public)
         except PrivurnError:
             return
-        if meets(made.profile, public.guarantee):
+        if not meets(made.profile, public.guarantee):
+            return
+        if made.measures:  # records are made from the measurements, as many as there are or as were asked for
+            records = self.records or public.known_n
+            yield Option(mechanism=self.alias, records=records, remark=f"made from {made.in_words}")
+        else:
             yield Option(mechanism=self.alias, records=made.records, remark=made.in_words)
 
     def too_costly(self, mechanism: Mechanism) -> str:

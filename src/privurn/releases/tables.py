@@ -28,7 +28,7 @@ from privurn.releases.release import pay, tell_custodian
 from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
-from privurn.tables.counting import check_rows, count_records
+from privurn.tables.counting import check_rows
 from privurn.tables.marginals import count_sets
 from privurn.tables.output import decode_side_by_side, number_table
 from privurn.tables.special_cells import SpecialCells
@@ -52,11 +52,11 @@ def release_table(
     secret = guarantee.neighbouring == "add-remove"
     randomness = entropy or SystemEntropy()
     stated = columns.to_json()
-    with open_table(data) as source:
+    with open_table(data, sized=not secret) as source:
         payer = Payer.find(ledger, source)
         source.check_columns(list(columns.names))
         progress("planning")
-        n = None if secret else count_records(source)
+        n = None if secret else source.size()
         if n is not None:
             check_rows(n)
         public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)

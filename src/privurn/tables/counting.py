@@ -95,11 +95,6 @@ def integers(column: Any) -> NDArray[np.int64]:
     return np.concatenate([np.frombuffer(part.buffers()[1], np.int64)[part.offset : part.offset + len(part)] for part in parts])
 
 
-def count_records(source: Source) -> int:
-    """How many records there are, by asking for them; `Source.rows` is what the table says after it was read."""
-    return int(source.connection.sql("SELECT count(*) AS n FROM t").to_arrow_table()["n"][0].as_py())
-
-
 def check_rows(n: int) -> None:
     """A guarantee for one record among n needs others to hide among."""
     if n == 0:

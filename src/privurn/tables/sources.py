@@ -41,6 +41,8 @@ class Source:
     types: Mapping[str, str]
     rows: Callable[[], int]
     """The table's own number of records, asked for after it has been read: a stream knows only then."""
+    size: Callable[[], int]
+    """The same asked for beforehand; of a stream only where it was opened as `sized`."""
     untyped: frozenset[str] = field(default_factory=frozenset)
     """Columns whose stored type says nothing about their content: CSV fields, pandas object columns."""
 
@@ -153,8 +155,11 @@ SETTINGS: dict[str, Any] = {
 
 
 @contextmanager
-def open_table(data: Any) -> Iterator[Source]:
-    """Open any supported table; closes the connection, and replaces errors that could quote a record."""
+def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
+    """Open any supported table; closes the connection, and replaces errors that could quote a record.
+
+    `sized`: its number of records must be known before it is read, so a relation is asked for it first.
+    """
     import duckdb
     import pyarrow as pa
 
@@ -173,6 +178,7 @@ def open_table(data: Any) -> Iterator[Source]:
     # Parquet's statistics leave NaN out: with them isnan would be false, and where one record counts would rest on the others.
     connection.execute("SET disabled_optimizers = 'statistics_propagation'")
     try:
+        size = partial(int, data.count("*").fetchall()[0][0]) if sized and kind == "duckdb" else None
         with readable(found) as names:
             if found is None:
                 columns, untyped, rows = _register_frame(connection, data, kind)
@@ -181,7 +187,7 @@ def open_table(data: Any) -> Iterator[Source]:
                 rows = partial(_count, connection)
             described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
             types = {name: str(dtype) for name, (_, dtype, *_) in zip(columns, described, strict=True)}
-            yield Source(connection, kind, types, rows, frozenset(types) if untyped == {"*"} else untyped, found)
+            yield Source(connection, kind, types, rows, size or rows, frozenset(types) if untyped == {"*"} else untyped, found)
     except (duckdb.Error, UnicodeError, pa.ArrowException, RuntimeError) as error:
         if str(error) == "Query interrupted" or isinstance(error, duckdb.InterruptException):  # DuckDB's words for Ctrl-C
             raise KeyboardInterrupt from None

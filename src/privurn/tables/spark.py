@@ -104,7 +104,8 @@ def open_spark(data: Any) -> Iterator[Source]:
             return
         if sorted(source.types) != sorted(parquet_names(list(map(str, found.files)))):
             raise FormatError("Spark does not see the columns of the files.", hint="Read them without Spark, or rename columns")
-        yield replace(source, rows=partial(_recorded, found.files), found=found)
+        recorded = partial(_recorded, found.files)
+        yield replace(source, rows=recorded, size=recorded, found=found)
 
 
 @contextmanager
@@ -117,7 +118,8 @@ def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]
     engine = SparkEngine(frame.sparkSession)
     try:
         engine.view("t", _plain(frame.toDF(*places(names)), stored))
-        yield Source(engine, kind, types, partial(_count, engine), untyped, dialect=SPARK, distant=True)
+        count = partial(_count, engine)
+        yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, distant=True)
     finally:
         engine.close()
 
