@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons browser test-full lint bench experiments docs clean
+.PHONY: help demo spark-demo test test-pythons browser test-full lint bench experiments docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,10 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
+
+spark-demo: $(READY)  ## the main job on a Spark cluster that it starts on this computer (needs Java 17)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'
+	$(BIN)/python examples/spark_demo.py
 
 # Kernels of the fast tests are compiled with less effort, in a cache of their own; test-full takes those that users have.
 QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 PRIVURN_CACHE_DIR=$(CURDIR)/$(VENV)/kernels
@@ -79,4 +83,4 @@ docs: $(READY)  ## check the documentation's links and run its examples
 	$(BIN)/python -m pytest -q tests/end_to_end/test_docs.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(PYTHONS:%=.venv-%) demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PYTHONS:%=.venv-%) demo-output spark-demo-output $(RESULTS) .mypy_cache .ruff_cache .pytest_cache

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import spark_session
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -37,6 +39,7 @@ SLOW = {
         "privatise",
         "release",
         "report",
+        "spark",
         "statistics",
         "tables",
     )
@@ -55,6 +58,8 @@ def test_examples_run(page, tmp_path):
 
     Only a page that names a file of the repository's finds that there.
     """
+    if name(page) == "docs/how-to/spark.md" and (reason := spark_session.why_not()):
+        pytest.skip(reason)
     here = tmp_path / "here"
     here.mkdir()
     for file in set(re.findall(r"python (examples/\w+\.py)", page.read_text())):

@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from privurn.certificates.release import Release
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.entropy import Entropy
+    from privurn.tables.spark_files import SparkFiles
 
 DataFile = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="What reads FILE: duckdb, or spark (Parquet files, with --master or --remote).")
+]
+Master = Annotated[
+    str | None, typer.Option("--master", metavar="URL", help="Spark's master, for example local[4] or spark://host:7077.")
+]
+Remote = Annotated[str | None, typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://host:15002.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")]
 Contributions = Annotated[int, typer.Option(help="Most records that one person may own.")]
 LedgerPath = Annotated[
@@ -33,6 +41,19 @@ def check_output(folder: Path, file_format: str) -> None:
 
     check_format(file_format)
     check_new_folder(folder)
+
+
+def data_for(file: str, engine: str, master: str | None, remote: str | None) -> "str | SparkFiles":
+    """The file, and what shall read it."""
+    from privurn.tables.spark_files import SparkFiles
+
+    if engine == "spark":
+        return SparkFiles(file, master=master, remote=remote)
+    if engine != "duckdb":
+        raise FormatError(f"the engine {engine!r} is not known.", hint="duckdb or spark")
+    if master is not None or remote is not None:
+        raise FormatError("--master and --remote are Spark's.", hint="Add --engine spark")
+    return file
 
 
 def payment(ledger: Path | None, no_ledger: bool) -> Path | Literal[False] | None:

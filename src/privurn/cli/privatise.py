@@ -75,6 +75,9 @@ def privatise(
     ledger: making.LedgerPath = None,
     no_ledger: making.NoLedger = False,
     file_format: making.FileFormat = "csv",
+    engine: making.EngineName = "duckdb",
+    master: making.Master = None,
+    remote: making.Remote = None,
     seed: making.TestSeed = None,
     json: Json = False,
 ) -> None:
@@ -82,12 +85,13 @@ def privatise(
     from privurn.releases.privatise import privatise as make
 
     making.check_output(output, file_format)
+    data = making.data_for(file, engine, master, remote)
     domain = _domain(bounds, categories or [], column or [], nulls=nulls, outside=outside, ignore_case=ignore_case)
     default = "randomised-response" if categories else "laplace"
     asked = ChannelCommand.asked(context, ChannelCommand.named(default if channel == "auto" else channel))
     with stages(quiet=json) as progress:
         made = make(
-            file,
+            data,
             asked,
             domain=domain,
             epsilon=epsilon,

@@ -93,6 +93,9 @@ def release(
     ledger: making.LedgerPath = None,
     no_ledger: making.NoLedger = False,
     file_format: making.FileFormat = "csv",
+    engine: making.EngineName = "duckdb",
+    master: making.Master = None,
+    remote: making.Remote = None,
     seed: making.TestSeed = None,
     json: Json = False,
 ) -> None:
@@ -100,6 +103,7 @@ def release(
     from privurn.releases.release import release as make_release
 
     making.check_output(output, file_format)
+    data = making.data_for(file, engine, master, remote)
     declared = parse_domain(
         columns=column,
         grids=grid,
@@ -116,7 +120,7 @@ def release(
     asked = asked_mechanism(context, mechanism, domain=declared, delta=delta)
     with custodian_notes(), stages(quiet=json) as progress:
         made = make_release(
-            file,
+            data,
             asked,
             domain=named_column(declared, column),
             epsilon=epsilon,

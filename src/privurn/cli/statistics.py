@@ -11,9 +11,13 @@ from privurn.cli.console import note, print_json, print_text, stages
 from privurn.cli.making import (
     Contributions,
     DataFile,
+    EngineName,
     LedgerPath,
+    Master,
     NoLedger,
+    Remote,
     TestSeed,
+    data_for,
     guarantee_words,
     payment,
     print_opening,
@@ -108,6 +112,9 @@ def statistics(
     contributions: Contributions = 1,
     ledger: LedgerPath = None,
     no_ledger: NoLedger = False,
+    engine: EngineName = "duckdb",
+    master: Master = None,
+    remote: Remote = None,
     seed: TestSeed = None,
     json: Json = False,
 ) -> None:
@@ -117,6 +124,7 @@ def statistics(
     from privurn.releases.statistics import release_statistics
 
     check_new_file(output)
+    data = data_for(file, engine, master, remote)
     if model not in MODELS:
         raise FormatError(f"the model {model!r} is not known.", hint=", ".join(MODELS))
     whole = model in ("table", "bernoulli", "poisson")
@@ -160,7 +168,7 @@ def statistics(
     account = payment(ledger, no_ledger)
     with stages(quiet=json) as progress:
         progress("Adding up")
-        made = release_statistics(file, mechanism=mechanism, budget=budget, ledger=account, entropy=seeded(seed)).save(output)
+        made = release_statistics(data, mechanism=mechanism, budget=budget, ledger=account, entropy=seeded(seed)).save(output)
     _report(made, output, json=json)
 
 

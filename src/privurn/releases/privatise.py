@@ -49,7 +49,7 @@ def privatise(
     Parameters
     ----------
     data
-        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array or DuckDB relation.
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     channel
         For numbers `Laplace` (the default), `Gaussian` (needs delta), `HaarWavelet`, `DiscreteLaplace`, `DiscreteGaussian`
         (whole numbers); for categories `RandomisedResponse` (the default); or a channel whose noise is fixed already.

@@ -51,7 +51,7 @@ def release(
     Parameters
     ----------
     data
-        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array or DuckDB relation.
+        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     mechanism
         Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior),
         `Marginals` on other tables of several columns with more than 100 joint cells (likewise), `Urn` on other public domains

@@ -18,7 +18,7 @@ from privurn.inference.tables.fit import Fit
 from privurn.inference.tables.synthetic import synthetic_table
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.likelihood import Numbers
-from privurn.mechanisms.marginal_counts import count_marginals
+from privurn.mechanisms.marginal_counts import MarginalCounts, count_marginals
 from privurn.mechanisms.recipe import Public, Recipe
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
@@ -28,6 +28,7 @@ from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows
+from privurn.tables.marginals import count_sets
 from privurn.tables.output import number_table
 from privurn.tables.special_cells import SpecialCells
 
@@ -66,7 +67,10 @@ def release_table(
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")
         special = SpecialCells(columns.columns)
-        counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)
+        if source.distant:
+            counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
+        else:
+            counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)
         tell_custodian(special.remarks(counts.n))
         kind = source.kind
     payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import other_size
-from privurn.domain import Dates, TableDomain
+from privurn.domain import TableDomain
 from privurn.errors import DomainError
-from privurn.tables.cell_expressions import MISSING, OUTSIDE, category_join, cell_expression, no_dates, refused, text_for_number
+from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
 from privurn.tables.counting import check_rows
 from privurn.tables.sources import Source
 from privurn.tables.special_cells import SpecialCells
@@ -42,8 +42,8 @@ def cell_batches(
             untyped.append(i)
     clamped = {} if special is None else special.clamped(source)
     wanted += [f"({condition})::UTINYINT AS s{i}" for i, condition in enumerate(clamped.values())]
-    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(named))
-    reader = source.connection.sql(f"SELECT {', '.join(wanted)} FROM t{joins}").to_arrow_reader(BATCH)
+    records = records_sql(source, domain.columns)
+    reader = source.connection.sql(f"SELECT {', '.join(wanted)} {records}").to_arrow_reader(BATCH)
     rows = 0
     missing, outside = np.zeros((2, len(named)), bool)
     found = dict.fromkeys(untyped, 0)  # 1: something could be read; 2: something was there
@@ -69,7 +69,7 @@ def cell_batches(
         check_rows(rows)
     for i in untyped:
         if found[i] == 2:
-            raise no_dates(named[i][0]) if isinstance(named[i][1], Dates) else text_for_number(named[i][0])
+            raise unreadable(*named[i])
     if (missing | outside).any():
         broken = [[named[i][0] for i in np.flatnonzero(each)] for each in (missing, outside)]
         raise refused(dict(named), missing=broken[0], outside=broken[1])

@@ -4,14 +4,15 @@ What breaks a declaration (a missing value in a column that has none, a value th
 cell: the expression is then MISSING or OUTSIDE, and whoever reads all records refuses the table, without saying what it holds.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from privurn.domain import LOWER, UPPER, Bins, Categories, ColumnDomain, Dates, Grid
+from privurn.domain import LOWER, UPPER, Bins, Categories, ColumnDomain, Dates, Grid, OpenLabels
 from privurn.errors import DomainError
 from privurn.tables.category_keys import category_keys, is_number
+from privurn.tables.dialects import NAN, double
 from privurn.tables.sources import Source
 
 MISSING, OUTSIDE = -1, -2
@@ -33,19 +34,37 @@ class ColumnSql:
 
 
 def column_sql(source: Source, name: str, domain: ColumnDomain, position: int) -> ColumnSql:
-    """How records of a column are told apart; a column of categories needs its `category_join` as well."""
+    """How records of a column are told apart, among those of `records_sql`."""
     if isinstance(domain, Categories):
         found = f"k{position}.cell"
-        return ColumnSql(source.missing(name, numeric=False), f"{found} IS NULL", None, None, found, None)
+        return ColumnSql(f"{source.value(name)} IS NULL", f"{found} IS NULL", None, None, found, None)
     if isinstance(domain, Dates):
-        return _dates_sql(source, name, domain)
+        return _dates_sql(source, name, domain, position)
     untyped = name in source.untyped
     if not untyped and not is_number(source.types[name]):
         raise text_for_number(name)
-    number = source.number(name)
+    number, missing = f"t.x{position}", f"{source.value(name)} IS NULL"
     cell, below, above = _grid_sql(domain, number) if isinstance(domain, Grid) else _bins_sql(as_bins(domain), number)
-    strange = f"({number} IS NULL OR isnan({number}))"
-    return ColumnSql(source.missing(name), strange, below, above, cell, number if untyped else None)
+    reads, is_nan = number, f"coalesce(isnan({number}), false)"
+    if not source.published:  # text that reads as NaN is a missing number
+        reads, missing = f"nullif({number}, {NAN})", f"({missing} OR {is_nan})"
+    return ColumnSql(missing, f"({number} IS NULL OR {is_nan})", below, above, cell, reads if untyped else None)
+
+
+def records_sql(source: Source, columns: Mapping[str, ColumnDomain | OpenLabels], *, extra: str = "") -> str:
+    """FROM clause of records for `column_sql`: numbers and moments are read once, as x0, x1, ..., and categories are joined.
+
+    `extra` is what else shall be known of each record.
+    """
+    read, joins = "", ""
+    for i, (name, domain) in enumerate(columns.items()):
+        if isinstance(domain, Categories):
+            joins += category_join(source, name, domain, i)
+        elif isinstance(domain, Dates):
+            read += f", {source.dialect.moment(source.value(name), source.types[name])} AS x{i}"
+        elif not isinstance(domain, OpenLabels):
+            read += f", {source.dialect.number(source.value(name), source.types[name])} AS x{i}"
+    return f"FROM (SELECT t.*{read}{extra} FROM t) AS t{joins}"
 
 
 def cell_expression(source: Source, name: str, domain: ColumnDomain, position: int) -> tuple[str, str | None]:
@@ -72,52 +91,53 @@ def _grid_sql(domain: Grid, number: str) -> tuple[str, str, str]:
     """Cell, and conditions for below and above, of a number that is one. Infinities never reach the rounding."""
     low, high = domain.bounds
     step = float(domain.spacing)
-    below = f"{number} < {float(low - domain.spacing / 2)!r}"
-    above = f"{number} >= {float(high + domain.spacing / 2)!r}"
-    cell = f"least(greatest(floor(({number} - {float(low)!r}) / {step!r} + 0.5), 0), {domain.n_values - 1})::BIGINT"
+    below = f"{number} < {double(float(low - domain.spacing / 2))}"
+    above = f"{number} >= {double(float(high + domain.spacing / 2))}"
+    nearest = f"floor(({number} - {double(float(low))}) / {double(step)} + {double(0.5)})"
+    cell = f"least(greatest(TRY_CAST({nearest} AS BIGINT), 0), {domain.n_values - 1})"
     return cell, below, above
 
 
 def _bins_sql(domain: Bins, number: str) -> tuple[str, str, str]:
     edges = [float(Fraction(edge)) for edge in domain.edges]
-    inner = " ".join(f"WHEN {number} < {edge!r} THEN {i}" for i, edge in enumerate(edges[1:-1]))
+    inner = " ".join(f"WHEN {number} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     cell = f"CASE {inner} ELSE {domain.n_values - 1} END" if inner else "0"
-    return cell, f"{number} < {edges[0]!r}", f"{number} > {edges[-1]!r}"
+    return cell, f"{number} < {double(edges[0])}", f"{number} > {double(edges[-1])}"
 
 
-def _dates_sql(source: Source, name: str, domain: Dates) -> ColumnSql:
+def _dates_sql(source: Source, name: str, domain: Dates, position: int) -> ColumnSql:
     """By microseconds since 1970, of dates, times or text; moved between the ends first, so that nothing overflows."""
-    value, stored = source.value(name), source.types[name]
+    stored, sql, moment = source.types[name], source.dialect, f"t.x{position}"
     if stored not in ("VARCHAR", "DATE") and not stored.startswith("TIMESTAMP"):
         raise no_dates(name)
-    zoned = stored == "TIMESTAMP WITH TIME ZONE"
-    moment = f"epoch_us({value if zoned else f'TRY_CAST({value} AS TIMESTAMP)'})"
     first, end = domain.begins(0), domain.begins(domain.n_values)
     inside = f"least(greatest({moment}, {first}), {end - 1})"
     if domain.months:
-        shift = domain.into_month // timedelta(microseconds=1)
-        month = f"make_timestamp({inside} - {shift})"
-        cell = f"((12 * year({month}) + month({month}) - 1 - {domain.month_of(0)}) // {domain.months})::BIGINT"
+        day = sql.day(f"{inside} - {domain.into_month // timedelta(microseconds=1)}")
+        cell = sql.quotient(f"12 * year({day}) + month({day}) - 1 - {domain.month_of(0)}", domain.months)
     else:
-        cell = f"(({inside} - {first}) // {domain.width})::BIGINT"
-    missing, reads = source.missing(name, numeric=False), moment if stored == "VARCHAR" else None
+        cell = sql.quotient(f"{inside} - {first}", domain.width)
+    missing, reads = f"{source.value(name)} IS NULL", moment if stored == "VARCHAR" else None
     return ColumnSql(missing, f"{moment} IS NULL", f"{moment} < {first}", f"{moment} >= {end}", cell, reads)
 
 
-def category_join(source: Source, name: str, domain: ColumnDomain, position: int) -> str:
+def category_join(source: Source, name: str, domain: Categories, position: int) -> str:
     """Join with the list of categories, so that cost and memory do not depend on how many other values there are.
 
     No two categories have the same key, so a record meets at most one.
     """
-    if not isinstance(domain, Categories):
-        return ""
     stored = "VARCHAR" if name in source.untyped else source.types[name]
     keys, key_type = category_keys(name, domain, stored=stored)
     source.connection.register(f"categories_{position}", keys)
-    compared = f"CAST({source.value(name)} AS {key_type})"
+    compared = source.dialect.converted(source.value(name), source.types[name], key_type)
     if domain.ignore_case and key_type == "VARCHAR":
         compared = f"translate({compared}, '{UPPER}', '{LOWER}')"
     return f" LEFT JOIN categories_{position} AS k{position} ON {compared} = k{position}.key"
+
+
+def unreadable(name: str, domain: ColumnDomain) -> DomainError:
+    """Nothing in the column is what it was declared to hold."""
+    return no_dates(name) if isinstance(domain, Dates) else text_for_number(name)
 
 
 def no_dates(name: str) -> DomainError:

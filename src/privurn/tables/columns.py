@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.cell_expressions import text_for_number
+from privurn.tables.dialects import NAN
 from privurn.tables.output import _arrow
 from privurn.tables.sources import Source
 
@@ -22,7 +23,7 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     untyped = column in source.untyped
     if not untyped and not is_number(source.types[column]):
         raise text_for_number(column)
-    number, present = f"coalesce({source.number(column)}, 'nan'::DOUBLE)", f"{source.value(column)} IS NOT NULL"
+    number, present = f"coalesce({source.number(column)}, {NAN})", f"{source.value(column)} IS NOT NULL"
     query = f"SELECT {number} AS number, {present} AS present FROM t"
     table = source.connection.sql(query).to_arrow_table()
     any_present = pc.any(table["present"]).as_py()

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import Dates, JointDomain
+from privurn.domain import JointDomain
 from privurn.errors import DomainError
-from privurn.tables.cell_expressions import MISSING, OUTSIDE, category_join, cell_expression, no_dates, refused, text_for_number
-from privurn.tables.sources import Source
+from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
+from privurn.tables.sources import SETTINGS, Source
 from privurn.tables.special_cells import SpecialCells
 
 
@@ -26,32 +26,32 @@ def count_cells(
     for i, (name, column) in enumerate(named):
         expression, reads = cell_expression(source, name, column, i)
         cells.append(f"{expression} AS c{i}")
-        joint.append(f"{radix}::BIGINT * c{i}")
+        joint.append(f"CAST({radix} AS BIGINT) * c{i}")
         broken += [f"WHEN c{i} = {each} THEN {each - 2 * i}" for each in (MISSING, OUTSIDE)]
         if reads is not None:
             readable.append((name, reads))
         radix *= column.size
-    joins = "".join(category_join(source, name, column, i) for i, (name, column) in enumerate(named))
     wanted = "".join(f", {reads} AS r{i}, {source.value(name)} AS p{i}" for i, (name, reads) in enumerate(readable))
     sums = "".join(f", count(r{i}) AS readable_{i}, count(p{i}) AS present_{i}" for i in range(len(readable)))
     clamped = {} if special is None else special.clamped(source)
     wanted += "".join(f", {condition} AS s{i}" for i, condition in enumerate(clamped.values()))
     sums += "".join(f", count_if(s{i}) AS special_{i}" for i in range(len(clamped)))
-    records = f"SELECT {', '.join(cells)}{wanted} FROM t{joins}"
+    records = f"SELECT {', '.join(cells)}{wanted} {records_sql(source, domain.columns)}"
     cell = f"CASE {' '.join(broken)} ELSE {' + '.join(joint)} END"
-    table = source.connection.sql(f"SELECT {cell} AS cell, count(*) AS n{sums} FROM ({records}) GROUP BY 1").to_arrow_table()
+    query = f"SELECT cell, count(*) AS n{sums} FROM (SELECT *, {cell} AS cell FROM ({records})) GROUP BY cell"
+    table = source.connection.sql(query).to_arrow_table()
     rows = source.rows()
     if not secret_size:
         check_rows(rows)
     for i, (name, _) in enumerate(readable):
         if sum(table[f"readable_{i}"].to_pylist()) == 0 and sum(table[f"present_{i}"].to_pylist()) > 0:
-            raise no_dates(name) if isinstance(domain.columns[name], Dates) else text_for_number(name)
-    found = _integers(table["cell"])
+            raise unreadable(name, domain.columns[name])
+    found = integers(table["cell"])
     if found.min(initial=0) < 0:
         at = [divmod(-1 - int(each), 2) for each in found[found < 0]]  # column, and whether its value is outside
         names = {kind: {named[i][0] for i, outside in at if outside == kind} for kind in (0, 1)}
         raise refused(dict(named), missing=names[0], outside=names[1])
-    counts = CountTable.from_cells(found, _integers(table["n"]), rows=rows)
+    counts = CountTable.from_cells(found, integers(table["n"]), rows=rows)
     if special is not None:
         rest = counts.values
         for name, column in named:
@@ -65,15 +65,28 @@ def count_cells(
 def count_labels(source: Source, column: str) -> CountTable:
     """Count the records of every distinct label of one column, compared as text; a missing value is the label None."""
     source.check_columns([column])
-    labels = f"SELECT CAST({source.value(column)} AS VARCHAR) AS label FROM t"
-    query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label"
-    table = source.connection.sql(query).to_arrow_table()
+    labels = f"SELECT {source.dialect.label(source.value(column), source.types[column])} AS label FROM t"
+    query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label NULLS LAST"
+    table = written(source.connection.sql(query).to_arrow_table())
     rows = source.rows()
     check_rows(rows)
-    return CountTable(np.array(table["label"].to_pylist(), dtype=object), _integers(table["n"]), rows=rows)
+    return CountTable(np.array(table["label"].to_pylist(), dtype=object), integers(table["n"]), rows=rows)
 
 
-def _integers(column: Any) -> NDArray[np.int64]:
+def written(table: Any) -> Any:
+    """Distinct labels with their counts: as text and in order, as DuckDB writes what another engine left as it was."""
+    import duckdb
+    import pyarrow as pa
+
+    if pa.types.is_string(table.schema.field("label").type):
+        return table
+    with duckdb.connect(":memory:", config=SETTINGS) as connection:
+        connection.register("found", table)
+        query = "SELECT CAST(label AS VARCHAR) AS label, CAST(sum(n) AS BIGINT) AS n FROM found GROUP BY 1 ORDER BY 1"
+        return connection.sql(query).to_arrow_table()
+
+
+def integers(column: Any) -> NDArray[np.int64]:
     """A column of integers without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
     chunk = column.combine_chunks()
     parts = [chunk] if not hasattr(chunk, "chunks") else chunk.chunks

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privurn.domain import ColumnDomain, OpenLabels
-from privurn.tables.cell_expressions import category_join, cell_expression, column_sql
+from privurn.tables.cell_expressions import cell_expression, column_sql, records_sql
 from privurn.tables.sources import Source
 
 
@@ -32,7 +32,7 @@ class TableFigures:
 def table_figures(source: Source, columns: Mapping[str, ColumnDomain | OpenLabels]) -> TableFigures:
     """Read an opened table once. Nothing is refused for what a record holds."""
     source.check_columns(list(columns))
-    wanted, joins, cells = ["count(*)"], "", []
+    wanted, cells = ["count(*)"], []
     for i, (name, domain) in enumerate(columns.items()):
         value = source.value(name)
         if isinstance(domain, OpenLabels):
@@ -44,10 +44,11 @@ def table_figures(source: Source, columns: Mapping[str, ColumnDomain | OpenLabel
             ends = [f"{plain} {each}" if each is not None else "false" for each in (sql.below, sql.above)]
             conditions = [sql.missing, f"NOT ({sql.missing}) AND ({sql.strange})", *ends]
             cells.append(cell_expression(source, name, domain, i)[0])
-            joins += category_join(source, name, domain, i)
         wanted += [f"count_if({each})" for each in conditions]
         wanted.append(f"count(DISTINCT {value})")
-    wanted.append(f"count(DISTINCT row({', '.join(cells)}))")
-    [[n, *numbers, filled]] = source.connection.sql(f"SELECT {', '.join(wanted)} FROM t{joins}").fetchall()
+    wanted.append(f"count(DISTINCT {source.dialect.together(cells)})")
+    asked = ", ".join(f"{each} AS w{i}" for i, each in enumerate(wanted))
+    found = source.connection.sql(f"SELECT {asked} {records_sql(source, columns)}").to_arrow_table()
+    n, *numbers, filled = (column[0].as_py() for column in found.columns)
     each = [ColumnFigures(*map(int, numbers[5 * i : 5 * i + 5])) for i in range(len(columns))]
     return TableFigures(int(n), dict(zip(columns, each, strict=True)), int(filled))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.columns import without_number
+from privurn.tables.dialects import NAN
 from privurn.tables.sources import Source
 
 Missing = Literal["error", "unreadable"]
@@ -29,8 +30,8 @@ def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing 
     for name in columns:
         if name not in source.untyped and not is_number(source.types[name]) and source.types[name] != "BOOLEAN":
             raise _text(name)
-    wanted = [f"coalesce({source.number(name)}, 'nan'::DOUBLE) AS x{i}" for i, name in enumerate(columns)]
-    wanted += [f"({source.value(name)} IS NULL)::DOUBLE AS m{i}" for i, name in enumerate(columns)]
+    wanted = [f"coalesce({source.number(name)}, {NAN}) AS x{i}" for i, name in enumerate(columns)]
+    wanted += [f"CAST({source.value(name)} IS NULL AS DOUBLE) AS m{i}" for i, name in enumerate(columns)]
     nulls, readable, rows = np.zeros(len(columns)), np.zeros(len(columns)), 0
     for batch in source.connection.sql(f"SELECT {', '.join(wanted)} FROM t").to_arrow_reader(ROWS):
         numbers = np.column_stack([_floats(batch.column(i)) for i in range(2 * len(columns))])

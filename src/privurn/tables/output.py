@@ -146,6 +146,11 @@ def to_kind(table: Any, kind: str) -> Any:
         import duckdb
 
         return duckdb.from_arrow(table)
+    if kind == "spark":
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+        return table if session is None else session.createDataFrame(table)
     return table
 
 

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from privurn.counts import other_size
 from privurn.domain import JointDomain
-from privurn.tables.cell_expressions import MISSING, OUTSIDE, category_join, cell_expression, refused
+from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused
 from privurn.tables.columns import check_any
-from privurn.tables.counting import _integers
+from privurn.tables.counting import integers
 from privurn.tables.sources import Source
 
 BROKEN = (MISSING, OUTSIDE)
@@ -18,14 +18,13 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
     named = list(domain.columns.items())
     source.check_columns([name for name, _ in named])
     cells = [f"{cell_expression(source, name, each, i)[0]} AS cell_{i}" for i, (name, each) in enumerate(named)]
-    joins = "".join(category_join(source, name, each, i) for i, (name, each) in enumerate(named))
-    numbered = "SELECT *, row_number() OVER () AS place FROM t"
-    query = f"SELECT {', '.join(cells)} FROM ({numbered}) AS t{joins} ORDER BY t.place"
+    numbered = records_sql(source, domain.columns, extra=f", {source.dialect.place()} AS place")
+    query = f"SELECT {', '.join(cells)} {numbered} ORDER BY t.place"
     table = source.connection.sql(query).to_arrow_table()
     check_any(table.num_rows)
     if table.num_rows != source.rows():
         raise other_size()
-    columns = [_integers(table[f"cell_{i}"].cast("int64")) for i in range(len(named))]
+    columns = [integers(table[f"cell_{i}"].cast("int64")) for i in range(len(named))]
     missing, outside = ([name for (name, _), own in zip(named, columns, strict=True) if (own == each).any()] for each in BROKEN)
     if missing or outside:
         raise refused(dict(named), missing=missing, outside=outside)

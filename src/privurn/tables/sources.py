@@ -1,4 +1,4 @@
-"""Open any supported table as a DuckDB view, with the types of its columns."""
+"""Open any supported table, with the types of its columns: on a Spark cluster where it is there, else as a DuckDB view."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,7 +17,10 @@ from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
+from privurn.tables.dialects import DUCKDB, NAN, Dialect
+from privurn.tables.engine import Engine
 from privurn.tables.files import DataFiles, find_files, readable
+from privurn.tables.spark_files import SparkFiles
 
 MOST_SHOWN = 20
 ENOUGH = 3
@@ -28,12 +31,12 @@ NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
 @dataclass(frozen=True)
 class Source:
-    """An opened table: a DuckDB connection with the data registered as `t`, the frame kind it came in, and its columns.
+    """An opened table: an engine with the data registered as `t`, the frame kind it came in, and its columns.
 
     In SQL the columns of `t` are called c0, c1, ...: see `column_names`.
     """
 
-    connection: Any
+    connection: Engine
     kind: str
     types: Mapping[str, str]
     rows: Callable[[], int]
@@ -48,6 +51,12 @@ class Source:
 
     published: bool = False
     """Whether these are released records, in which NaN is how "other" is written among numbers."""
+
+    dialect: Dialect = DUCKDB
+    """Of the engine's SQL."""
+
+    distant: bool = False
+    """Whether records are on other computers, so that counts are fetched rather than records."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -79,20 +88,13 @@ class Source:
         """A column in SQL as it is compared: text without the blanks around it; NaN and empty text are missing."""
         bare, stored = self.reference(column), self.types[column]
         if stored == "VARCHAR":
-            return f"nullif(trim({bare}, {text_literal(BLANKS)}), '')"
-        return f"nullif({bare}, 'nan'::{stored})" if stored in ("FLOAT", "DOUBLE") and not self.published else bare
+            return f"nullif(trim(BOTH {text_literal(BLANKS)} FROM {bare}), '')"
+        return f"nullif({bare}, CAST('nan' AS {stored}))" if stored in ("FLOAT", "DOUBLE") and not self.published else bare
 
     def number(self, column: str) -> str:
         """A column in SQL as a number; NULL where it holds none."""
-        number = f"TRY_CAST({self.value(column)} AS DOUBLE)"
-        return number if self.published else f"nullif({number}, 'nan'::DOUBLE)"
-
-    def missing(self, column: str, *, numeric: bool = True) -> str:
-        """A condition in SQL: the record has no value in a column. Text that reads as NaN is a missing number."""
-        value = self.value(column)
-        if not numeric or self.published or self.types[column] != "VARCHAR":
-            return f"{value} IS NULL"
-        return f"({value} IS NULL OR coalesce(isnan(TRY_CAST({value} AS DOUBLE)), false))"
+        number = self.dialect.number(self.value(column), self.types[column])
+        return number if self.published else f"nullif({number}, {NAN})"
 
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
@@ -122,10 +124,12 @@ def text_literal(value: str) -> str:
 
 
 def frame_kind(data: Any) -> str:
-    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy" or "duckdb"."""
+    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
     if isinstance(data, (str, Path)):
         return "path"
     module, name = type(data).__module__.split(".")[0], type(data).__name__
+    if isinstance(data, SparkFiles) or (type(data).__module__.startswith("pyspark.sql.") and name == "DataFrame"):
+        return "spark"
     if module in ("pandas", "polars") and name in ("DataFrame", "Series", "LazyFrame"):
         return module
     if module == "pyarrow" and name in ("Table", "RecordBatch"):
@@ -138,7 +142,8 @@ def frame_kind(data: Any) -> str:
         return "duckdb"
     raise FormatError(
         f"cannot read a table from {module}.{name}.",
-        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a list, a NumPy array or a DuckDB relation",
+        hint="Give a path (CSV, Parquet, globs), a pandas, polars or Arrow table, a list, a NumPy array, a DuckDB relation, or "
+        "a Spark data frame",
     )
 
 
@@ -159,6 +164,12 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     import pyarrow as pa
 
     kind = frame_kind(data)
+    if kind == "spark":
+        from privurn.tables.spark import open_spark
+
+        with open_spark(data) as source:
+            yield source
+        return
     found = find_files(str(data)) if kind == "path" else None
     connection = duckdb.connect(":memory:", config=SETTINGS)
     connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records

@@ -9,7 +9,7 @@ What is taken from here and what from the exact chain: docs/explanation/polya-tr
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,0 +1,209 @@
+"""Where the SQL of engines differs. Queries are otherwise spelled in words that all of them know.
+
+Both engines read more as numbers than people write, and not the same: DuckDB `1_000`, Spark `1d` and `0x1p3`. One pattern
+stands in front of both, so what counts as a number does not depend on where it is counted. Casts never fail, and round once:
+decimals too long for that are cast from their text.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from privurn.errors import DomainError
+
+NUMBER = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]"
+"""Text that is a number: ASCII digits with a point and an exponent, infinities, NaN."""
+
+LONGEST_EXACT = 15
+"""Digits of decimals that are whole numbers of 53 bits, divided by a power of ten that is exact."""
+
+DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+WRITTEN_ALIKE = ("BOOLEAN", "BIGINT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+"""Types whose values Spark can be made to write as DuckDB does, apart from decimals."""
+
+DAY = "CAST(86400000000 AS BIGINT)"
+"""In microseconds."""
+
+NAN = "CAST('nan' AS DOUBLE)"
+
+
+def double(number: float) -> str:
+    """A constant, from its text: a plain literal would be a decimal, and might be rounded twice."""
+    return f"CAST('{number!r}' AS DOUBLE)"
+
+
+class Dialect(ABC):
+    """How an engine spells what is spelled differently. Types are called what DuckDB calls them, in every engine."""
+
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """Condition: the whole text matches the pattern."""
+
+    @abstractmethod
+    def one_each(self, numbers: Sequence[str]) -> str:
+        """In a SELECT: a row for each of the numbers of a record."""
+
+    @abstractmethod
+    def together(self, values: Sequence[str]) -> str:
+        """Several values as one."""
+
+    @abstractmethod
+    def moment(self, value: str, stored: str) -> str:
+        """A date or time as microseconds since 1970; NULL where it is none."""
+
+    @abstractmethod
+    def day(self, moment: str) -> str:
+        """A day of the calendar, from microseconds since 1970."""
+
+    @abstractmethod
+    def quotient(self, number: str, by: int) -> str:
+        """A whole number that is not negative, divided and rounded down."""
+
+    @abstractmethod
+    def place(self) -> str:
+        """A number for each record of `t`, ascending in the table's order."""
+
+    @abstractmethod
+    def text(self, value: str, stored: str) -> str:
+        """A value of a stored type as text, the same in all engines."""
+
+    def label(self, value: str, stored: str) -> str:
+        """What distinct labels are counted by: text, or values that become text once they are counted."""
+        return self.text(value, stored)
+
+    @abstractmethod
+    def converted(self, value: str, stored: str, wanted: str) -> str:
+        """A value of a stored type as one of a type that holds all of them."""
+
+    def number(self, value: str, stored: str) -> str:
+        """A value of a stored type as a double; NULL where it is none."""
+        cast = f"TRY_CAST({value} AS DOUBLE)"
+        if stored == "VARCHAR":
+            return f"CASE WHEN {self.matches(value, NUMBER)} THEN {cast} END"
+        decimal = DECIMAL.fullmatch(stored)
+        if decimal and int(decimal[1]) > LONGEST_EXACT:
+            return f"TRY_CAST({self.text(value, stored)} AS DOUBLE)"
+        return cast
+
+
+class DuckDB(Dialect):
+    """The engine of this computer."""
+
+    def matches(self, text: str, pattern: str) -> str:
+        """By RE2."""
+        return f"regexp_full_match({text}, '{pattern}')"
+
+    def one_each(self, numbers: Sequence[str]) -> str:
+        """From a list."""
+        return f"unnest([{', '.join(numbers)}])"
+
+    def together(self, values: Sequence[str]) -> str:
+        """A row."""
+        return f"row({', '.join(values)})"
+
+    def moment(self, value: str, stored: str) -> str:
+        """Text and local times as if they were UTC."""
+        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS TIMESTAMP)'})"
+
+    def day(self, moment: str) -> str:
+        """With the time of day."""
+        return f"make_timestamp({moment})"
+
+    def quotient(self, number: str, by: int) -> str:
+        """With an operator of its own."""
+        return f"CAST(({number}) // {by} AS BIGINT)"
+
+    def place(self) -> str:
+        """In the order of the file or frame."""
+        return "row_number() OVER ()"
+
+    def text(self, value: str, stored: str) -> str:
+        """What the cast says is the rule for all engines."""
+        return value if stored == "VARCHAR" else f"CAST({value} AS VARCHAR)"
+
+    def label(self, value: str, stored: str) -> str:
+        """Minus zero is zero, as in Spark."""
+        zero = f"CASE WHEN {value} = 0 THEN abs({value}) ELSE {value} END"
+        return self.text(zero if stored in ("FLOAT", "DOUBLE") else value, stored)
+
+    def converted(self, value: str, stored: str, wanted: str) -> str:
+        """Types have the names that are used here."""
+        return self.text(value, stored) if wanted == "VARCHAR" else f"CAST({value} AS {wanted})"
+
+
+class Spark(Dialect):
+    """Apache Spark. Casts are tried ones: what fails in Spark is quoted in its logs."""
+
+    def matches(self, text: str, pattern: str) -> str:
+        """By Java, whose `$` would let a line break follow; no backslashes, which a setting gives another meaning."""
+        return f"{text} RLIKE '(?s)^(?:{pattern})(?!.)'"
+
+    def one_each(self, numbers: Sequence[str]) -> str:
+        """From an array."""
+        return f"explode(array({', '.join(numbers)}))"
+
+    def together(self, values: Sequence[str]) -> str:
+        """A structure."""
+        return f"struct({', '.join(values)})"
+
+    def moment(self, value: str, stored: str) -> str:
+        """From parts of local times, which a time zone would move. Text is read too differently to be read at all."""
+        if stored == "VARCHAR":
+            raise DomainError("Spark does not read dates from text here.", hint="Cast the column to dates or timestamps first")
+        if stored == "TIMESTAMP WITH TIME ZONE":
+            return f"unix_micros({value})"
+        days = f"unix_date(TRY_CAST({value} AS DATE)) * {DAY}"
+        if stored == "DATE":
+            return days
+        seconds = f"3600 * hour({value}) + 60 * minute({value}) + extract(SECOND FROM {value})"
+        return f"{days} + TRY_CAST(1000000 * ({seconds}) AS BIGINT)"
+
+    def day(self, moment: str) -> str:
+        """By days since 1970, because Spark's instants have the session's time zone."""
+        return f"date_from_unix_date(TRY_CAST((({moment}) - pmod({moment}, {DAY})) DIV {DAY} AS INT))"
+
+    def quotient(self, number: str, by: int) -> str:
+        """With an operator of its own."""
+        return f"(({number}) DIV {by})"
+
+    def place(self) -> str:
+        """Partition by partition; Spark promises no order of frames in general."""
+        return "monotonically_increasing_id()"
+
+    def text(self, value: str, stored: str) -> str:
+        """As DuckDB writes it: no plus before years of five digits, instants in UTC and marked so."""
+        if stored == "VARCHAR":
+            return value
+        if stored not in WRITTEN_ALIKE and not DECIMAL.fullmatch(stored):
+            raise DomainError(
+                f"columns of Spark's type {stored} are not compared with categories.", hint="Cast the column to text first"
+            )
+        if stored == "TIMESTAMP WITH TIME ZONE":
+            return f"concat({self._instant(value)}, '+00')"
+        plain = f"TRY_CAST({value} AS STRING)"
+        return f"ltrim('+', {plain})" if stored in ("DATE", "TIMESTAMP") else plain
+
+    def label(self, value: str, stored: str) -> str:
+        """The value: Spark and DuckDB write floats differently, and of distinct ones there are few enough to write here."""
+        return value
+
+    def _instant(self, value: str) -> str:
+        """An instant in UTC, whatever time zone the session has."""
+        micros = f"unix_micros({value})"
+        rest = f"pmod({micros}, {DAY})"
+        day = f"ltrim('+', TRY_CAST({self.day(micros)} AS STRING))"
+        seconds = f"({rest} DIV 1000000)"
+        clock = ", ':', ".join(
+            f"lpad(TRY_CAST({part} AS STRING), 2, '0')"
+            for part in (f"{seconds} DIV 3600", f"({seconds} DIV 60) % 60", f"{seconds} % 60")
+        )
+        fraction = f"rtrim('.', rtrim('0', concat('.', lpad(TRY_CAST({rest} % 1000000 AS STRING), 6, '0'))))"
+        return f"concat({day}, ' ', {clock}, {fraction})"
+
+    def converted(self, value: str, stored: str, wanted: str) -> str:
+        """Spark has no VARCHAR of any length."""
+        return self.text(value, stored) if wanted == "VARCHAR" else f"TRY_CAST({value} AS {wanted})"
+
+
+DUCKDB, SPARK = DuckDB(), Spark()

@@ -1,0 +1,77 @@
+"""Counts of a table by sets of its columns, counted where the records are: one pass, and only counts come back."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import other_size
+from privurn.domain import TableDomain
+from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
+from privurn.tables.counting import check_rows, integers
+from privurn.tables.sources import Source
+from privurn.tables.special_cells import SpecialCells
+
+
+def count_sets(
+    source: Source,
+    domain: TableDomain,
+    sets: Sequence[tuple[int, ...]],
+    *,
+    secret_size: bool = False,
+    special: SpecialCells | None = None,
+) -> tuple[NDArray[np.int64], int]:
+    """How many records each cell of each set of columns has, one set after the other, and how many there are.
+
+    Sets name columns by their places; the cells of a set's last column run fastest. Every record is made into a list of
+    numbers, which are counted: its cell in each set, and behind those one for each thing that has to be known of the table.
+    """
+    named = list(domain.columns.items())
+    source.check_columns([name for name, _ in named])
+    sizes = [prod(domain.sizes[j] for j in each) for each in sets]
+    *starts, total = np.cumsum([0, *sizes]).tolist()
+    cells, facts = [], {("every", "record"): "true"}
+    for i, (name, column) in enumerate(named):
+        expression, reads = cell_expression(source, name, column, i)
+        cells.append(f"{expression} AS c{i}")
+        facts |= {(name, "missing"): f"c{i} = {MISSING}", (name, "outside"): f"c{i} = {OUTSIDE}"}
+        if reads is not None:
+            cells += [f"{reads} AS r{i}", f"{source.value(name)} AS p{i}"]
+            facts |= {(name, "readable"): f"r{i} IS NOT NULL", (name, "present"): f"p{i} IS NOT NULL"}
+        if special is not None:
+            own = {"null": column.null_cell, "other": column.other_cell}
+            facts |= {(name, kind): f"c{i} = {cell}" for kind, cell in own.items() if cell is not None}
+    for i, (key, condition) in enumerate(special.clamped(source).items() if special is not None else ()):
+        cells.append(f"{condition} AS s{i}")
+        facts[key] = f"s{i}"
+    numbers = [_joint(each, domain.sizes, start) for each, start in zip(sets, starts, strict=True)]
+    numbers += [f"CASE WHEN {condition} THEN {total + k} END" for k, condition in enumerate(facts.values())]
+    records = f"SELECT {', '.join(cells)} {records_sql(source, domain.columns)}"
+    listed = source.dialect.one_each([f"CAST({each} AS BIGINT)" for each in numbers])
+    query = f"SELECT cell, count(*) AS n FROM (SELECT {listed} AS cell FROM ({records})) WHERE cell IS NOT NULL GROUP BY cell"
+    table = source.connection.sql(query).to_arrow_table()
+    counts = np.zeros(total + len(facts), np.int64)
+    counts[integers(table["cell"])] = integers(table["n"])
+    known = dict(zip(facts, counts[total:].tolist(), strict=True))
+    rows = known["every", "record"]
+    if rows != source.rows():
+        raise other_size()
+    if not secret_size:
+        check_rows(rows)
+    for name, column in named:
+        if known.get((name, "readable")) == 0 and known[name, "present"] > 0:
+            raise unreadable(name, column)
+    missing, outside = ([name for name, _ in named if known[name, what]] for what in ("missing", "outside"))
+    if missing or outside:
+        raise refused(dict(named), missing=missing, outside=outside)
+    if special is not None:
+        special.found |= {key: known[key] for key in special.found if key in known}
+    return counts[:total], rows
+
+
+def _joint(columns: tuple[int, ...], sizes: Sequence[int], start: int) -> str:
+    """Number of a record's cell in a set of columns, where it has one in each of them."""
+    terms = [f"CAST({prod(sizes[k] for k in columns[at + 1 :])} AS BIGINT) * c{j}" for at, j in enumerate(columns)]
+    held = " AND ".join(f"c{j} >= 0" for j in columns)
+    return f"CASE WHEN {held} THEN {' + '.join([str(start), *terms])} END"

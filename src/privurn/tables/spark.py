@@ -1,0 +1,174 @@
+"""Apache Spark as an engine: records stay on the cluster, and are counted there in Spark's own SQL.
+
+Nothing has to be installed on the executors. No query fails on content: casts are tried ones, because Spark quotes the record
+that a task failed on in its exceptions and in the executors' logs. Whatever Spark complains about is replaced here.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from privurn.errors import FormatError
+from privurn.tables.column_names import check_names, parquet_names, places
+from privurn.tables.dialects import SPARK
+from privurn.tables.engine import Answer
+from privurn.tables.files import REMOTE, find_files, readable
+from privurn.tables.sources import Source
+from privurn.tables.spark_files import SparkFiles, session_builder
+
+STORED = {
+    "boolean": "BOOLEAN",
+    "tinyint": "BIGINT",
+    "smallint": "BIGINT",
+    "int": "BIGINT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+}
+"""What Spark's types are called here; decimals and text besides."""
+
+
+@dataclass(frozen=True)
+class SparkAnswer:
+    """To a query."""
+
+    frame: Any
+
+    def to_arrow_table(self) -> Any:
+        """All of it, on the driver."""
+        return self.frame.toArrow()
+
+    def to_arrow_reader(self, batch_size: int, /) -> Iterator[Any]:
+        """Partition by partition: the driver holds one of them at a time."""
+        import pyarrow as pa
+
+        names = self.frame.columns
+        records = self.frame.toLocalIterator(prefetchPartitions=False)
+        while rows := list(islice(records, batch_size)):
+            yield pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], names=names)
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """A session, and the views of it that were made for one opened table; the session may be a user's, so they go again."""
+
+    session: Any
+    views: dict[str, str] = field(default_factory=dict)
+
+    def sql(self, query: str, /) -> Answer:
+        """The names `t` and those registered hide whatever the session knows by them."""
+        known = ", ".join(f"{name} AS (SELECT * FROM {view})" for name, view in self.views.items())
+        return SparkAnswer(self.session.sql(f"WITH {known} {query}"))
+
+    def register(self, name: str, table: Any, /) -> None:
+        """A small table, sent to every executor."""
+        self.view(name, self.session.createDataFrame(table).hint("broadcast"))
+
+    def view(self, name: str, frame: Any) -> None:
+        """Make a frame known under a name."""
+        self.views[name] = f"privurn_{uuid4().hex}"
+        frame.createTempView(self.views[name])
+
+    def close(self) -> None:
+        """Drop the views."""
+        for view in self.views.values():
+            with suppress(Exception):  # the session may be gone already
+                self.session.catalog.dropTempView(view)
+
+
+@contextmanager
+def open_spark(data: Any) -> Iterator[Source]:
+    """A Spark frame, or files that Spark shall read, as an opened table."""
+    session_builder()
+    with replaced_errors(), ExitStack() as stack:
+        if not isinstance(data, SparkFiles):  # text says nothing about its content: Spark reads CSV files as text
+            yield stack.enter_context(_opened(data, "spark", text_is_untyped=True))
+            return
+        session = stack.enter_context(data.session())
+        found = None if REMOTE.match(data.path) else find_files(data.path)
+        names = [data.path] if found is None else [f"file://{name}" for name in stack.enter_context(readable(found))]
+        if found is not None and found.reader != "parquet":
+            raise FormatError("Spark reads Parquet files only.", hint="Convert them first, or leave Spark out")
+        frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
+        source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
+        if found is None:
+            yield source
+            return
+        if sorted(source.types) != sorted(parquet_names(list(map(str, found.files)))):
+            raise FormatError("Spark does not see the columns of the files.", hint="Read them without Spark, or rename columns")
+        recorded = partial(_recorded, found.files)
+        yield replace(source, rows=recorded, size=recorded, found=found)
+
+
+@contextmanager
+def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]:
+    names = list(frame.columns)
+    check_names(names)
+    stored = [_stored(each.dataType) for each in frame.schema.fields]
+    types = dict(zip(names, stored, strict=True))
+    untyped = frozenset(name for name, each in types.items() if text_is_untyped and each == "VARCHAR")
+    engine = SparkEngine(frame.sparkSession)
+    try:
+        engine.view("t", _plain(frame.toDF(*places(names)), stored))
+        count = partial(_count, engine)
+        yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, distant=True)
+    finally:
+        engine.close()
+
+
+def _recorded(files: Sequence[Path]) -> int:
+    """How many records Parquet files say they have: a file that Spark passes over, as it does hidden ones, is noticed."""
+    import pyarrow.parquet
+
+    return sum(int(pyarrow.parquet.read_metadata(file).num_rows) for file in files)
+
+
+def _stored(spark_type: Any) -> str:
+    """A type of Spark's by the name that is used here."""
+    written = str(spark_type.simpleString())
+    if written.startswith(("string", "varchar", "char")):
+        return "VARCHAR"
+    return STORED.get(written, written.upper())
+
+
+def _plain(frame: Any, stored: list[str]) -> Any:
+    """Whole numbers of one length, and text that is compared by its bytes."""
+    from pyspark.sql import functions
+
+    columns = []
+    for name, each in zip(frame.columns, stored, strict=True):
+        column = functions.col(name)
+        if each == "BIGINT":
+            column = column.cast("bigint")
+        elif each == "VARCHAR":
+            column = functions.collate(column, "UTF8_BINARY")
+        columns.append(column.alias(name))
+    return frame.select(*columns)
+
+
+def _count(engine: SparkEngine) -> int:
+    return int(engine.sql("SELECT count(*) AS n FROM t").to_arrow_table()["n"][0].as_py())
+
+
+@contextmanager
+def replaced_errors() -> Iterator[None]:
+    """Spark's complaints without the records that they quote."""
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
+        raise FormatError(
+            f"Spark cannot read the table ({type(error).__name__}).",
+            hint="Check that Spark itself can count it; details are withheld because they could quote a record",
+        ) from None

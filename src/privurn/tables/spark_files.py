@@ -1,0 +1,75 @@
+"""Parquet files that Spark reads where they are, and the session that reads them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from privurn.errors import FormatError
+
+LOOPBACK = ("127.0.0.1", "localhost")
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """Files, and the Spark that shall read them: a `master`, or the address of a Spark Connect server (`remote`).
+
+    The path is one of this computer that Spark can reach, or an address that it knows, such as hdfs:// or s3a://. Only Parquet:
+    Spark's reader of CSV files leaves out lines, and quotes records in its logs.
+
+    >>> SparkFiles("visits/*.parquet", master="local[4]").path
+    'visits/*.parquet'
+    """
+
+    path: str
+    master: str | None = None
+    remote: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.master is None) == (self.remote is None):
+            raise FormatError(
+                "Spark needs a master, or the address of a Connect server.",
+                hint="For example master='local[4]', master='spark://host:7077' or remote='sc://host:15002'",
+            )
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise FormatError("the address of a Spark Connect server begins with sc://.", hint="For example sc://host:15002")
+
+    @contextmanager
+    def session(self) -> Iterator[Any]:
+        """A session of this process: the one that is there if it is on the same master, else one that ends with the work."""
+        builder = session_builder()
+        if self.remote is not None:
+            session, own = builder.remote(self.remote).getOrCreate(), True
+        else:
+            from pyspark.sql import SparkSession
+
+            running = SparkSession.getActiveSession()
+            if running is not None and running.sparkContext.master != self.master:
+                raise FormatError(
+                    "this process has a Spark session on another master.", hint="Stop it first, or give its data frame"
+                )
+            for key, value in settings(str(self.master)).items():
+                builder = builder.config(key, value)
+            session, own = running or builder.master(str(self.master)).getOrCreate(), running is None
+        try:
+            yield session
+        finally:
+            if own:
+                session.stop()
+
+
+def session_builder() -> Any:
+    """Spark's, or a refusal where it is not installed."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise FormatError("Spark is not installed.", hint="pip install 'privurn[spark]'; it needs Java 17 as well") from None
+    return SparkSession.builder.appName("privurn")
+
+
+def settings(master: str) -> dict[str, str]:
+    """No web page about the job; and where the cluster is this computer, no port that others can reach."""
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+    host = master.removeprefix("spark://").rsplit(":", 1)[0]
+    here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return quiet | here if master.startswith("local") or host in LOOPBACK else quiet

@@ -1,0 +1,394 @@
+"""Whatever engine counts a table, it counts the same, and refuses the same."""
+
+import datetime
+import subprocess
+import sys
+import traceback
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from examples.spark_demo import cluster
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import privurn
+from privurn.domain import Bins, Categories, Dates, Grid, JointDomain, OpenLabels, TableDomain
+from privurn.errors import DomainError, FormatError, PrivurnError
+from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
+from privurn.mechanisms.sums.calibrating import Budget
+from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
+from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.privacy.entropy import SeededEntropy
+from privurn.releases.statistics import release_statistics
+from privurn.tables import count_cells, count_labels, open_table, spark_files
+from privurn.tables.cell_batches import cell_batches
+from privurn.tables.figures import table_figures
+from privurn.tables.marginals import count_sets
+from privurn.tables.special_cells import SpecialCells
+from spark_session import local_session, spark_frame, why_not
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+
+NUMBERS_AS_TEXT = [
+    *("0", "7", " 3", "4 ", "\t5", "+5", "5.", ".5", "-.5e1", "1e0", "1E+00", "0.30000000000000004", "4.9e-324", "1e999"),
+    *("inf", "-INF", "+Infinity", "nan", "NaN", "-nan", "+nan", "1_000", "1d", "1f", "0x1p3", "0x10", "1,5", "--5", "1e", "e1"),
+    *("1\x00", "\x005", "5\x85", "5\u2028", "\u0663", "½", "", "one", "2.5", "3.5", "1e-999", "8.499999999999999999999999999"),
+]
+"""What engines are known to read differently, and what they are not to."""
+NUMBERS = [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -0.51, 9.5, 9.49999, 1e30, -1e30, np.inf, -np.inf, 5e-30, 0.1 + 0.2, None]
+WIDE = [*map(Decimal, ("0.30000000000000000001", "2.49999999999999999999", "2.50000000000000000001", "7")), None]
+LABELS = [
+    "north",
+    "North",
+    "south",
+    "so uth",
+    "O'Hara",
+    "back\\slash",
+    "naïve",
+    "na\u0131ve",
+    "其他",
+    "%",
+    "\x00",
+    "😀",
+    " north",
+    None,
+]
+MOMENTS = [
+    datetime.datetime(2024, 3, 31, 1, 30),
+    datetime.datetime(2024, 1, 1, 0, 0, 0, 500_000),
+    datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    None,
+]
+
+
+def of_length(values, n):
+    return [values[i % len(values)] for i in range(n)]
+
+
+def hostile():
+    """A table of every type that both engines know, full of what they are known to read differently."""
+    n = 2 * len(NUMBERS_AS_TEXT) + 1
+    columns = {
+        "text": pa.array(of_length(NUMBERS_AS_TEXT, n)),
+        "number": pa.array(of_length(NUMBERS, n), pa.float64()),
+        "single": pa.array(of_length([each if each is None else np.float32(each) for each in NUMBERS], n), pa.float32()),
+        "small": pa.array(of_length([-128, 127, 0, 3, None], n), pa.int8()),
+        "long": pa.array(of_length([2**63 - 1, -(2**63), 2**53 + 1, 3, None], n), pa.int64()),
+        "wide": pa.array(of_length(WIDE, n), pa.decimal128(38, 20)),
+        "label": pa.array(of_length(LABELS, n)),
+        "yes": pa.array(of_length([True, False, None], n)),
+        "day": pa.array(of_length([None if each is None else each.date() for each in MOMENTS], n)),
+        "instant": pa.array(of_length(MOMENTS, n), pa.timestamp("us", tz="UTC")),
+        "local": pa.array(of_length(MOMENTS[::-1], n), pa.timestamp("us")),
+    }
+    return pa.table(columns)
+
+
+DOMAINS = [
+    {
+        "text": Grid(0, 9, 1, outside="other", nulls="cell"),
+        "number": Bins([0, 0.5, 2.5, 9.5], outside="other", nulls="cell"),
+        "wide": Bins([0, 0.3, 2.5, 8], outside="other", nulls="cell"),
+        "label": Categories(["north", "O'Hara", "back\\slash", "naïve", "😀", "\x00"], outside="other", nulls="cell"),
+        "yes": Categories([True, False], outside="other", nulls="cell"),
+    },
+    {
+        "single": Grid(0, 9, "0.5", outside="other", nulls="cell"),
+        "small": Categories([3, "0.5", -128], outside="other", nulls="cell"),
+        "long": Categories([2**63 - 1, 2**53, 3], outside="other", nulls="cell"),
+        "day": Categories(["2024-03-31", "9999-12-31"], outside="other", nulls="cell"),
+        "instant": Categories(["2024-03-31 01:30:00+00", "1969-12-31 23:59:59.999999+00"], outside="other", nulls="cell"),
+    },
+    {
+        "day": Dates("1950-01-15", "2050-01-15", "7 months", outside="null", nulls="cell"),
+        "instant": Dates("2024-03-30", "2024-04-02", "hour", nulls="cell"),
+        "local": Dates("1969-12-01", "2024-12-31", "month", nulls="cell"),
+        "number": Grid(0, 9, 3, nulls="cell"),
+    },
+]
+
+
+def outcome(work):
+    """What counting gives, or what it refuses with."""
+    try:
+        found = work()
+    except PrivurnError as refusal:
+        return type(refusal), str(refusal)
+    return found.values.tolist(), found.counts.tolist()
+
+
+def cells(data, domain):
+    with open_table(data) as source:
+        return outcome(lambda: count_cells(source, JointDomain(domain)))
+
+
+def labels(data, column):
+    with open_table(data) as source:
+        return outcome(lambda: count_labels(source, column))
+
+
+def untyped(table):
+    """The same table for DuckDB, with text as NumPy's objects: like text of a Spark frame, it may hold numbers."""
+    import pandas as pd
+
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_string(column.type):
+            columns[name] = pd.Series(column.to_pylist(), dtype=object)
+        else:
+            columns[name] = pd.Series(column.to_pylist(), dtype=pd.ArrowDtype(column.type))
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def engines():
+    """The hostile table in both engines, in a session whose time zone has gaps."""
+    session = local_session()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    table = hostile()
+    return untyped(table), spark_frame(table)
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=["text and numbers", "whole numbers and times", "dates"])
+def test_engines_agree_on_every_record_of_a_hostile_table(engines, domain):
+    here, there = engines
+    expected = cells(here, domain)
+    assert len(expected[0]) > 15  # the records are told apart, so that an exchange of two would be seen
+    assert cells(there, domain) == expected
+
+
+def test_nothing_of_a_users_session_is_in_the_way_or_left_behind(engines):
+    session = local_session()
+    session.range(3).createOrReplaceTempView("t")
+    before = {each.name for each in session.catalog.listTables()}
+    here, there = engines
+    domain = {"yes": Categories([True, False], outside="other", nulls="cell")}
+    assert cells(there, domain) == cells(here, domain)
+    assert {each.name for each in session.catalog.listTables()} == before
+
+
+def test_a_failing_frame_is_refused_without_the_record_that_spark_quotes():
+    local_session()
+    bad = spark_frame(pa.table({"x": ["1", "PLANTED-4711"]})).selectExpr("CAST(x AS INT) AS x")
+    with pytest.raises(Exception, match="PLANTED"):
+        bad.toArrow()
+    with pytest.raises(FormatError) as refused:
+        privurn.release(bad, domain=Grid(0, 9, 1), epsilon=1)
+    assert "PLANTED" not in "".join(traceback.format_exception(refused.value))
+
+
+TABLE = {
+    "number": Bins([0, 0.5, 2.5, 9.5], nulls="cell"),
+    "label": Categories(["north", "south"], outside="other", nulls="cell", ignore_case=True),
+    "text": Grid(0, 9, 1, outside="other", nulls="cell"),
+    "yes": Categories([True, False], outside="other", nulls="cell"),
+}
+SETS = ((0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3))
+
+
+def by_streaming(data, domain):
+    """Marginals as they are counted from records that pass by, and what stands for no value."""
+    special = SpecialCells(domain.columns)
+    with open_table(data) as source:
+        found = count_marginals(cell_batches(source, domain, special=special), MarginalLayout(domain.sizes, SETS))
+    return found.counts.tolist(), found.n, special.found
+
+
+def by_query(data, domain):
+    """The same as an engine counts it."""
+    special = SpecialCells(domain.columns)
+    with open_table(data) as source:
+        counts, n = count_sets(source, domain, SETS, special=special)
+    return counts.tolist(), n, special.found
+
+
+def test_marginals_counted_by_a_query_are_those_of_records_passing_by():
+    table = untyped(hostile())
+    assert by_query(table, TableDomain(TABLE)) == by_streaming(table, TableDomain(TABLE))
+
+
+def test_marginals_are_the_same_in_both_engines(engines):
+    here, there = engines
+    expected = by_query(here, TableDomain(TABLE))
+    assert by_query(there, TableDomain(TABLE)) == expected
+    assert expected[2]["number", "below"] > 0 < expected[2]["label", "other"]
+
+
+@pytest.mark.long
+def test_a_custodian_is_told_the_same_of_both_engines(engines):
+    found = []
+    for each in engines:
+        with open_table(each) as source:
+            found.append(
+                table_figures(source, {**TABLE, "day": Dates("2000-01-01", "2030-01-01", "year"), "small": OpenLabels()})
+            )
+    assert found[0] == found[1]
+
+
+REFUSED = {
+    "missing values": {"label": Categories(["north"], outside="other")},
+    "values outside": {"label": Categories(["north"], nulls="cell")},
+    "text among numbers": {"text": Grid(0, 9, 1, nulls="cell", outside="error")},
+    "no numbers at all": {"label": Grid(0, 9, 1, nulls="cell", outside="other")},
+    "a type that holds no numbers": {"day": Grid(0, 9, 1)},
+    "no such column": {"nothing": Grid(0, 9, 1)},
+}
+
+
+@pytest.mark.parametrize("why", ["missing values", *(pytest.param(why, marks=pytest.mark.long) for why in list(REFUSED)[1:])])
+def test_engines_refuse_alike(engines, why):
+    here, there = engines
+    expected = cells(here, REFUSED[why])
+    assert issubclass(expected[0], DomainError)
+    assert cells(there, REFUSED[why]) == expected
+    if why != "no such column":
+        with pytest.raises(DomainError) as by_streams, open_table(here) as source:
+            list(cell_batches(source, TableDomain(REFUSED[why])))
+        for each in engines:
+            with pytest.raises(DomainError) as refusal, open_table(each) as source:
+                count_sets(source, TableDomain(REFUSED[why]), ((0,),))
+            assert str(refusal.value) == str(by_streams.value)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("column", hostile().column_names)
+def test_labels_are_written_alike(engines, column):
+    here, there = engines
+    assert labels(there, column) == labels(here, column)
+
+
+RANDOM = st.fixed_dictionaries(
+    {
+        "text": st.text(st.characters(codec="utf-8"), max_size=4)
+        | st.text("0123456789.eE+-_ \tdfxnaiNI\x00", max_size=8)
+        | st.none(),
+        "number": st.floats() | st.none(),
+        "whole": st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 12) | st.none(),
+    }
+)
+
+
+@pytest.mark.long
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=st.lists(RANDOM, min_size=2, max_size=200), listed=st.sets(st.text(max_size=3), min_size=1, max_size=5))
+def test_engines_agree_on_random_tables(records, listed):
+    kinds = {"text": pa.string(), "number": pa.float64(), "whole": pa.int64()}
+    table = pa.table({name: pa.array([each[name] for each in records], kind) for name, kind in kinds.items()})
+    policy = {"outside": "other", "nulls": "cell"}
+    keep = [each for each in sorted(listed) if each.strip() and each.isprintable() and each != "other"] or ["a"]
+    here, there = untyped(table), spark_frame(table)
+    for domain in (
+        {"text": Grid(0, 9, "0.1", **policy), "number": Grid(-5, 5, "0.4", **policy), "whole": Bins([0, 3, 10], **policy)},
+        {"text": Categories(dict.fromkeys(each.strip() for each in keep), **policy)},
+    ):
+        assert cells(there, domain) == cells(here, domain)
+
+
+def test_only_one_kind_of_spark_can_be_asked_for(privurn_command, tmp_path):
+    words = ["release", "x.parquet", "--column", "x", "--grid", "0:9:1", "--epsilon", "1", "-o", str(tmp_path / "out")]
+    for extra, said in {
+        ("--engine", "spark"): "needs a master",
+        ("--engine", "spark", "--master", "local[2]", "--remote", "sc://127.0.0.1"): "needs a master",
+        ("--engine", "spark", "--remote", "http://x"): "begins with sc://",
+        ("--engine", "polars"): "is not known",
+        ("--master", "local[2]"): "are Spark's",
+    }.items():
+        done = privurn_command(*words, *extra)
+        assert done.returncode == 2
+        assert said in " ".join(done.stderr.split())
+
+
+def test_spark_on_this_computer_cannot_be_reached_from_others():
+    for master in ("local", "local[4]", "spark://127.0.0.1:7077", "spark://localhost:7077"):
+        assert spark_files.settings(master)["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.driver.bindAddress" not in spark_files.settings("spark://cluster.example:7077")
+    assert all(spark_files.settings(each)["spark.ui.enabled"] == "false" for each in ("local", "yarn"))
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """Parquet files with text that must not be seen anywhere else."""
+    table = pa.table(
+        {"label": ["PLANTED-4711", "north", "south", "north"] * 50, "number": [0.5, 1e300, float("nan"), 3.0] * 50}
+    )
+    for i in range(2):
+        pq.write_table(table, tmp_path / f"part-{i}.parquet")
+    return tmp_path
+
+
+@pytest.mark.long
+def test_files_read_by_spark_give_the_release_that_duckdb_gives(planted):
+    if reason := why_not():
+        pytest.skip(reason)
+    files, made = str(planted / "*.parquet"), {}
+    for engine in (["--engine", "spark", "--master", "local[2]"], []):
+        folder = planted / f"out-{len(engine)}"
+        domain = [
+            "--column",
+            "label",
+            "--categories",
+            "north,south",
+            "--outside",
+            "other",
+            "--mechanism",
+            "dirichlet-multinomial",
+        ]
+        words = ["release", files, *domain, "--epsilon", "1", "--delta", "1e-6", "--seed", "1", "-o", str(folder), *engine]
+        done = subprocess.run([sys.executable, "-m", "privurn", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "PLANTED" not in done.stdout + done.stderr
+        made[len(engine)] = (folder / "data.csv").read_bytes()
+        assert privurn.verify(folder).reasons == ("the release was made with seeded randomness: not private",)
+    assert made[0] == made[4]
+
+
+def test_files_that_spark_would_pass_over_are_noticed(planted):
+    (planted / "part-0.parquet").rename(planted / "_part-0.parquet")
+    local_session()
+    files = spark_files.SparkFiles(str(planted / "*.parquet"), master="local[2]")
+    with pytest.raises(DomainError, match="every record of the table once"):
+        privurn.release(files, privurn.Urn(), domain={"label": Categories(["north"], outside="other")}, epsilon=1, delta=1e-6)
+
+
+@pytest.mark.long
+def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
+    _, there = engines
+    domain = {"yes": Categories([True, False], outside="other", nulls="cell")}
+    out = privurn.release(there, privurn.Urn(records=9), domain=domain, epsilon=1, delta=1e-6, entropy=SeededEntropy(1))
+    assert out.data.count() == 9
+    assert len(privurn.privatise(there, domain=domain, epsilon=1).table) == there.count()
+    whole = Budget(epsilon=1, noise="discrete-laplace")
+    table = TableStatistic.calibrated(domain=domain, budget=whole)
+    assert release_statistics(there, mechanism=table, budget=whole).statistics.n == there.count()
+    budget = Budget(epsilon=1)
+    sums = RegressionStatistic.calibrated(
+        response="number", covariates=["small"], bounds=(-5, 5), budget=budget, missing="unreadable"
+    )
+    exact = []
+    for each in engines:
+        with open_table(each) as source:
+            exact.append(sums.sum_units(source))
+    assert exact[0] == exact[1]
+
+
+@pytest.mark.long
+def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(planted):
+    if reason := why_not():
+        pytest.skip(reason)
+    words = "release *.parquet --column label --categories north,south --outside other --mechanism dirichlet-multinomial"
+    words = [*words.split(), "--epsilon", "1", "--delta", "1e-6", "--seed", "1"]
+    command = [sys.executable, "-m", "privurn", *words, "-o"]
+    subprocess.run([*command, "here"], check=True, capture_output=True, cwd=planted)
+    with cluster(planted / "logs") as master:
+        there = [*command, "there", "--engine", "spark", "--master", master]
+        done = subprocess.run(there, capture_output=True, text=True, cwd=planted, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (planted / "there" / "data.csv").read_bytes() == (planted / "here" / "data.csv").read_bytes()
+    logs = [each.read_bytes() for each in (planted / "logs").rglob("*") if each.is_file()]
+    assert len([each for each in logs if b"executor" in each.lower()]) > 2  # master, workers and executors wrote theirs
+    assert not any(b"PLANTED" in each for each in [*logs, done.stdout.encode(), done.stderr.encode()])

@@ -1,0 +1,45 @@
+"""One Spark session for a test process: starting it takes longer than what is tested."""
+
+import os
+import shutil
+import warnings
+from functools import cache
+from importlib.util import find_spec
+
+import pytest
+
+
+def why_not():
+    """Why Spark cannot be tested here; None where it can."""
+    if find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install 'privurn[spark]'"
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        return "there is no Java, which Spark needs"
+    return None
+
+
+@cache
+def local_session():
+    """Two threads of this computer, nothing that others can reach."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own about the version of pandas
+        from pyspark.sql import SparkSession
+
+        from privurn.tables.spark_files import settings
+
+        builder = SparkSession.builder.master("local[2]")
+        for key, value in settings("local[2]").items():
+            builder = builder.config(key, value)
+        few = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.sql.adaptive.enabled": "false"}
+        for key, value in few.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def spark_frame(table):
+    """An Arrow table as a Spark frame."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return local_session().createDataFrame(table)
