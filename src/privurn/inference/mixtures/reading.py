@@ -93,7 +93,7 @@ def read_privatised(source: Any) -> Privatised:
             density: Any = given.mechanism.likelihood(Numbers(read_cells(table, domain)))
             stated: Any = {"labels": labels, "domain": domain, "private": private, "channel": density.channel}
             return Privatised(released=density.channel.rows(density.released), column=columns[0], **stated)
-        numbers = [read_numbers(table, name) for name in columns]
+        numbers = [read_numbers(table, name, nulls="lower") for name in columns]  # what is none is refused below
     released = numbers[0] if len(numbers) == 1 else np.stack(numbers, axis=1)
     if not np.isfinite(released).all():
         raise FormatError("the released file holds something that is no finite number.", hint="No channel releases that")
