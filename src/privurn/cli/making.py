@@ -22,7 +22,10 @@ EngineName = Annotated[
 Master = Annotated[
     str | None, typer.Option("--master", metavar="URL", help="Spark's master, for example local[4] or spark://host:7077.")
 ]
-Remote = Annotated[str | None, typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://host:15002.")]
+Remote = Annotated[
+    str | None,
+    typer.Option("--remote", metavar="URL", help="A Spark Connect server, sc://host:15002 (not tried by any test yet)."),
+]
 Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="New folder for data and certificate.")]
 Contributions = Annotated[int, typer.Option(help="Most records that one person may own.")]
 LedgerPath = Annotated[
