@@ -23,11 +23,7 @@ privurn example people.yaml"""
 NEXT = {
     "incomes.csv": "privurn plan --n 50000 --grid 0:200000:1000 --epsilon 1 --delta 1e-6",
     "people.csv": "privurn example people.yaml",
-<<<<<<< HEAD
     "people.yaml": "privurn release people.csv --domain people.yaml --epsilon 1 --delta 1e-6 -o survey",
-=======
-    "people.yaml": "privurn release --help  (its example with --domain: a whole table)",
->>>>>>> minute
 }
 """What to type after each."""
 
