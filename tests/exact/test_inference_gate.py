@@ -318,6 +318,8 @@ RECORDS = {
 NAMED = {"regression": ["x", "y"], "logistic": ["x", "y"], "dirichlet": ["a", "b"]}
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # plain numbers say where they overflow
 @pytest.mark.parametrize(("model", "size"), STATISTIC_ROWS, ids=[" ".join(row) for row in STATISTIC_ROWS])
 def test_the_command_and_the_object_that_was_released_give_the_same(model, size, tmp_path):
     """release_statistics(...) handed on as it is, and its file to the command, both at their default priors."""
