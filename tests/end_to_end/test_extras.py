@@ -105,7 +105,7 @@ def test_extras_are_declared_as_they_are_asked_for():
         assert set(modules) == names[extra]
     everything = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["all"]
     assert everything == ["privurn[inference,plots,pandas,polars]"]
-    assert set(names) == {None, "inference", "plots", "pandas", "polars", "all", "dev"}
+    assert set(names) == {None, "inference", "plots", "pandas", "polars", "spark", "all", "dev"}
 
 
 def test_every_dependency_says_why_it_is_there():

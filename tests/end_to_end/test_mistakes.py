@@ -35,8 +35,16 @@ MISTAKES = {
     "two columns and one domain": (instead("--column pay", "--column pay --column town"), 2, "--grid age=0:100:1"),
     "a grid for text": (instead("--column pay", "--column town"), 2, "declare categories"),
     # the domain
-    "no domain": (instead("--grid 0:100:5 ", ""), 2, "--grid LO:HI:STEP, --bins EDGES, --categories LIST"),
-    "two domains": (f"{RELEASE} --open-labels", 2, "--grid LO:HI:STEP, --bins EDGES, --categories LIST"),
+    "no domain": (
+        instead("--grid 0:100:5 ", ""),
+        2,
+        "--grid LO:HI:STEP, --bins EDGES, --dates START,END,STEP, --categories",
+    ),
+    "two domains": (
+        f"{RELEASE} --open-labels",
+        2,
+        "--grid LO:HI:STEP, --bins EDGES, --dates START,END,STEP, --categories",
+    ),
     "a grid from high to low": (instead("0:100:5", "100:0:5"), 2, "LO:HI:STEP with LO < HI"),
     "a grid without a step": (instead("0:100:5", "0:100"), 2, "--grid 0:200000:500"),
     "a step that does not fit": (instead("0:100:5", "0:100:7"), 2, "Try 0:98:7"),

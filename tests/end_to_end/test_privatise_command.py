@@ -94,7 +94,7 @@ def test_a_changed_file_does_not_verify(command, pay):
     [
         (["--column", "pay", "--epsilon", 1], 2, "--bounds LO:HI, or --categories LIST"),
         (["--column", "pay", "--epsilon", 1, "--bounds", "0-10"], 2, "Give LO:HI"),
-        (["--column", "pay", "--epsilon", 1, "--bounds", "10:0"], 2, "the lower one first"),
+        (["--column", "pay", "--epsilon", 1, "--bounds", "10:0"], 2, "are reversed or equal"),
         (["--column", "pay", "--epsilon", -1, "--bounds", "0:10"], 2, "epsilon must be positive"),
         (["--column", "nobody", "--epsilon", 1, "--bounds", "0:10"], 2, "no column 'nobody'"),
         (["--epsilon", 1, "--bounds", "0:10"], 2, "several columns"),
