@@ -41,7 +41,8 @@ test-pythons:  ## make test with every Python from 3.11 to 3.13 that is installe
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
 
-test-full: $(READY) browser  ## everything, the long statistical and browser tests included
+test-full: $(READY) browser  ## everything, the long statistical, browser and Spark tests included
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --hypothesis-profile=exploring
 
 lint: $(READY)  ## style and types
