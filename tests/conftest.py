@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import gc
 import pkgutil
 import subprocess
 import sys
@@ -62,8 +63,16 @@ KERNELS = {
         "test_tree_release",
         "test_tree_synthetic",
     },
+    "sources": {
+        "test_additive_noise",
+        "test_dependency_figures",
+        "test_layers",
+        "test_messages",
+        "test_one_registry",
+        "test_words_of_errors",
+    },
 }
-"""Files that need the same compiled code: one worker runs a family, so that it is compiled once."""
+"""Files that need the same compiled code, or all sources parsed: one worker runs a family, so that it is done once."""
 
 CHAINS = tuple(f"privurn._kernels.{family}" for family in ("counts", "mixtures", "sums"))
 FAMILY = {name: family for family, names in KERNELS.items() for name in names}
@@ -76,6 +85,16 @@ def pytest_collection_modifyitems(items):
         if item.nodeid.removeprefix("tests/") in LONG_CASES:
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: order.get(FAMILY.get(item.path.stem), len(order)))
+
+
+def pytest_collection_finish():
+    """What was collected stays to the end: whoever looks for garbage need not look through it."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()  # nanobind calls what is left at the end a leak
 
 
 @pytest.hookimpl(optionalhook=True)

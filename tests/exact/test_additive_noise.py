@@ -4,7 +4,6 @@ import ast
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from privurn.privacy import additive_noise
 from privurn.privacy.entropy import SystemEntropy
 from privurn.releases.privatise import privatise
 from privurn.releases.statistics import release_statistics
+from sources import FILES, nodes, place
 
 DATA = np.random.default_rng(2).integers(0, 3, 40).astype(float)
 PAIRS = np.column_stack([DATA, DATA[::-1]])
@@ -218,16 +218,15 @@ def test_noise_from_elsewhere_would_be_seen(module, door, monkeypatch):
 
 
 def test_nobody_else_knows_opendp():
-    source = Path(privurn.__file__).parent
     knowing, adding = set(), set()
-    for path in source.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in FILES:
+        for node in nodes(path):
             names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
             module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             if any(name.startswith("opendp") for name in [*names, module]):
-                knowing.add(path.relative_to(source).as_posix())
+                knowing.add(place(path))
             if "noisy_integers" in names:
-                adding.add("privurn." + path.relative_to(source).with_suffix("").as_posix().replace("/", "."))
+                adding.add("privurn." + place(path).removesuffix(".py").replace("/", "."))
     assert knowing == {"privacy/additive_noise.py"}
     others = {f"privurn.mechanisms.{name}" for name in ("label_discovery", "noisy_tree", "marginals")}
     assert adding == set(BUGS) | others  # each has its planted bug

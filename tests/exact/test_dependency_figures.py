@@ -9,7 +9,6 @@ import ast
 import itertools
 import math
 import random
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -17,12 +16,12 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binom
 
-import privurn
 from privurn.privacy.additive_noise import log_mass, measurement, noisy_integers
 from privurn.privacy.composition import compose, privacy_loss_distribution
 from privurn.privacy.laws.label_discovery import LabelDiscoveryProfile
 from privurn.privacy.laws.noise import DiscreteLaplaceProfile, RandomisedResponseProfile
 from privurn.privacy.profile import PointProfile
+from sources import FILES, nodes, place
 
 SETTINGS = 250
 """Of each of the two kinds of compositions below: 500 together."""
@@ -30,22 +29,22 @@ SETTINGS = 250
 
 def test_every_place_is_known():
     """Whoever imports one of the packages, or asks a privacy map, is listed at the top of this file."""
-    source = Path(privurn.__file__).parent
     importing, mapping = set(), set()
-    for path in source.rglob("*.py"):
-        place = path.relative_to(source).as_posix()
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in FILES:
+        for node in nodes(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            importing |= {(place, name.split(".")[0]) for name in names if name.split(".")[0] in ("opendp", "dp_accounting")}
+            importing |= {
+                (place(path), name.split(".")[0]) for name in names if name.split(".")[0] in ("opendp", "dp_accounting")
+            }
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "map":
-                mapping.add(place)
+                mapping.add(place(path))
     assert importing == {
         ("privacy/additive_noise.py", "opendp"),
         ("privacy/composition.py", "dp_accounting"),
         ("privacy/laws/loss_law.py", "dp_accounting"),
     }
-    assert not mapping & {place for place, _ in importing}
+    assert not mapping & {file for file, _ in importing}
 
 
 # ---- compositions: all outcomes of two to four releases ----------------------------------------------------------------

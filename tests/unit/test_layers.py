@@ -4,12 +4,14 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "privurn"
+from sources import FILES, SOURCE, nodes, place, tree
+
 ORDER = [
     "lazy_names",
     "errors",
@@ -32,7 +34,6 @@ ORDER = [
     "simulated",
     "cli",
 ]
-FILES = sorted(SOURCE.rglob("*.py"))
 BY_NAME = {
     "lazy_names.py": "public names, on first use",
     "mechanisms/registry.py": "mechanisms of its own folder, when asked for",
@@ -49,22 +50,22 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in FILES}
 
 
-def statements(node: ast.AST, *, when_imported: bool) -> Iterator[ast.AST]:
-    """All below a node, or what runs when its module is imported."""
+def run_when_imported(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs below a node when its module is imported."""
     for child in ast.iter_child_nodes(node):
-        if when_imported and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
-        if when_imported and isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
         yield child
-        yield from statements(child, when_imported=when_imported)
+        yield from run_when_imported(child)
 
 
+@cache
 def imports(path: Path, *, when_imported: bool = False) -> set[str]:
     """Modules that a file imports, at the top, in functions and by lazy names; `from package import module` is the module."""
     found = set()
-    tree = ast.parse(path.read_text())
-    for node in statements(tree, when_imported=when_imported):
+    for node in run_when_imported(tree(path)) if when_imported else nodes(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
             source = str(node.module)
@@ -91,25 +92,25 @@ def cycle(graph: dict[str, set[str]]) -> tuple[str, ...]:
     return ()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_go_one_way(path):
-    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if own in ("__init__", "__main__"):
-        return
-    assert own in ORDER, f"{own} has no place in the architecture: add it to ORDER and docs/design.md"
-    for module in imports(path):
-        assert module != "privurn" or names_of(path, "privurn") == {"__version__"}, (
-            f"{own} must name the module it imports from"
-        )
-        other = layer(module)
-        if other is not None:
-            assert ORDER.index(other) <= ORDER.index(own), f"{own} must not import {module}"
+def test_imports_go_one_way():
+    for path in FILES:
+        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if own in ("__init__", "__main__"):
+            continue
+        assert own in ORDER, f"{own} has no place in the architecture: add it to ORDER and docs/design.md"
+        for module in imports(path):
+            assert module != "privurn" or names_of(path, "privurn") == {"__version__"}, (
+                f"{place(path)} must name the module it imports from"
+            )
+            other = layer(module)
+            if other is not None:
+                assert ORDER.index(other) <= ORDER.index(own), f"{place(path)} must not import {module}"
 
 
 def names_of(path: Path, module: str) -> set[str]:
     """What a file imports from a module."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    return {alias.name for node in nodes if node.module == module for alias in node.names} - set(ORDER)
+    froms = [node for node in nodes(path) if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in froms if node.module == module for alias in node.names} - set(ORDER)
 
 
 def test_layers_have_no_cycle_wherever_an_import_stands():
@@ -135,28 +136,25 @@ def test_no_module_is_imported_by_a_name_made_up():
     ways = {"import_module", "__import__", "spec_from_file_location", "exec_module"}
     found = set()
     for path in FILES:
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        used = {node.id for node in nodes if isinstance(node, ast.Name)} | {
-            node.attr for node in nodes if isinstance(node, ast.Attribute)
-        }
+        used = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
+        used |= {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
         if used & ways:
-            found.add(str(path.relative_to(SOURCE)))
+            found.add(place(path))
     assert found == set(BY_NAME)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_files_say_one_thing(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_files_say_one_thing():
+    assert [place(path) for path in FILES if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_compiled_code_has_one_dispatch():
     """What a loop does for a type of record is said with `generic` and `implement`; numba's own way stands behind them."""
     found = set()
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("numba"):
                 if {alias.name for alias in node.names} & {"overload", "generated_jit", "typeof_impl"}:
-                    found.add(str(path.relative_to(SOURCE)))
+                    found.add(place(path))
     assert found == {"_kernels/dispatch.py"}
 
 

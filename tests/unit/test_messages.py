@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,17 +21,16 @@ from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
 from privurn.privacy.certificate import Certificate
 from privurn.releases.statistics import release_statistics
 from privurn.reports.html.page import report
-
-SOURCE = Path(privurn.__file__).parent
+from sources import FILES, nodes, place
 
 
 def test_no_error_puts_an_article_before_an_unknown_word():
     """ "a exponential release": a name that is filled in may begin with any letter."""
     found = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in FILES:
+        for node in nodes(path):
             if isinstance(node, ast.Raise) and re.search(r"\ban? \{[a-z]", ast.unparse(node)):
-                found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+                found.append(f"{place(path)}:{node.lineno}")
     assert found == []
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,17 @@ from privurn.mechanisms.local.channel import Channel
 from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import REGISTRY, channels, registered
+from sources import FILES, nodes, place, tree
 
-SOURCE = Path(__file__).parents[2] / "src" / "privurn"
-TREES = {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 MOST_FILES = 4
 
 
-def docstrings(tree: ast.Module) -> set[int]:
-    """Nodes of the texts that stand alone: docstrings, and what is said under a constant."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
-
-
-def words_of(tree: ast.Module) -> tuple[set[str], list[str]]:
-    """Names, and texts outside docstrings."""
-    skipped, names, texts = docstrings(tree), set(), []
-    for node in ast.walk(tree):
+@cache
+def words_of(path: Path) -> tuple[set[str], list[str]]:
+    """Names, and texts outside docstrings and what is said under a constant."""
+    skipped = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    names, texts = set(), []
+    for node in nodes(path):
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -38,15 +35,13 @@ def words_of(tree: ast.Module) -> tuple[set[str], list[str]]:
     return names, texts
 
 
-WORDS = {file: words_of(tree) for file, tree in TREES.items()}
-
-
 def files_with(word: str) -> list[str]:
     """Where a class or an alias stands; an alias that is a plain English word only where it is the whole text or an option."""
     pattern = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     if "-" not in word:
         pattern = rf"\A{re.escape(word)}\Z|--mechanism {pattern}|:{re.escape(word)}\Z"
-    return [file for file, (names, texts) in WORDS.items() if word in names or any(re.search(pattern, text) for text in texts)]
+    words = {place(path): words_of(path) for path in FILES}
+    return [file for file, (names, texts) in words.items() if word in names or any(re.search(pattern, text) for text in texts)]
 
 
 def test_a_word_is_found_where_it_stands():
@@ -93,7 +88,7 @@ def test_nobody_asks_what_a_mechanism_is():
     _ = channels(), [registered(name) for name in REGISTRY]
     kinds = {each for base in (Mechanism, Channel) for each in below(base)}
     assert {"LaplaceChannel", "GlobalChannel", "PitmanYor", "TableStatistic", "LocalRelease"} <= kinds
-    found = {file: asked_kinds(tree, kinds) for file, tree in TREES.items()}
+    found = {place(path): asked_kinds(tree(path), kinds) for path in FILES}
     assert {file: calls for file, calls in found.items() if calls} == {}
 
 

@@ -2,13 +2,13 @@
 
 import re
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from privurn.drawing.palette import DARK, DARK_SERIES, LIGHT, PRINTED, ROLES, SERIES, colour
 from privurn.reports.html.style import STYLE
+from sources import FILES
 
 # Linear RGB as people without one kind of receptor see it: Machado, Oliveira and Fernandes (2009), severity 1
 SEEN = {
@@ -19,7 +19,6 @@ SEEN = {
 }
 JUST_NOTICEABLE = 2.3
 XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
-SOURCES = sorted((Path(__file__).parents[2] / "src" / "privurn").rglob("*.py"))
 
 
 def linear(written):
@@ -79,6 +78,6 @@ def test_pages_and_pictures_have_one_palette():
 
 
 def test_no_other_module_names_a_colour():
-    for path in SOURCES:
+    for path in FILES:
         found = re.findall(r"[\"' ]#[0-9a-fA-F]{6}\b", path.read_text())
         assert not found or path.name == "palette.py", f"{path} has {found}"

@@ -2,6 +2,7 @@
 
 import platform
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -66,7 +67,7 @@ def certify(
             "assumptions": assumptions(mechanism, guarantee),
             "randomness": source_of_randomness(entropy, noise=mechanism.adds_noise),
             "private": entropy.private,
-            "software": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "software": dict(_versions()),
             "output": output,
             "synthetic": None,
             "ledger": payment,
@@ -77,6 +78,11 @@ def certify(
 OPENDP_AND_SYSTEM = (
     "noise: OpenDP's generator, seeded by the operating system; all else: operating system (os.urandom); exact integers"
 )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 def source_of_randomness(entropy: Entropy, *, noise: bool) -> str:

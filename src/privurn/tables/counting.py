@@ -9,7 +9,8 @@ from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import DomainError
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
-from privurn.tables.sources import SETTINGS, Source
+from privurn.tables.database import connect
+from privurn.tables.sources import Source
 from privurn.tables.special_cells import SpecialCells
 
 
@@ -75,12 +76,11 @@ def count_labels(source: Source, column: str) -> CountTable:
 
 def written(table: Any) -> Any:
     """Distinct labels with their counts: as text and in order, as DuckDB writes what another engine left as it was."""
-    import duckdb
     import pyarrow as pa
 
     if pa.types.is_string(table.schema.field("label").type):
         return table
-    with duckdb.connect(":memory:", config=SETTINGS) as connection:
+    with connect() as connection:
         connection.register("found", table)
         query = "SELECT CAST(label AS VARCHAR) AS label, CAST(sum(n) AS BIGINT) AS n FROM found GROUP BY 1 ORDER BY 1"
         return connection.sql(query).to_arrow_table()

@@ -174,10 +174,10 @@ def numbers(column: Any) -> NDArray[np.float64] | None:
     elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return None
     try:
-        floats = pc.cast(column, pa.float64(), safe=False).fill_null(float("nan"))
+        floats = _buffer(pc.cast(column, pa.float64(), safe=False), np.float64)
     except pa.ArrowException:
         return None
-    return _buffer(floats, np.float64)
+    return np.where(missing(column), np.nan, floats) if column.null_count else floats
 
 
 def missing(column: Any) -> NDArray[np.bool_]:
@@ -188,7 +188,7 @@ def missing(column: Any) -> NDArray[np.bool_]:
 
 
 def _buffer(array: Any, dtype: Any) -> NDArray[Any]:
-    """An array without nulls by its buffer: Arrow's own conversion imports pandas where it is installed."""
+    """An array by its buffer, with anything where it is null: Arrow's own conversion imports pandas where it is installed."""
     if len(array) == 0:
         return np.empty(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]

@@ -17,6 +17,7 @@ from privurn.errors import DomainError, FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
+from privurn.tables.database import connect, forget
 from privurn.tables.dialects import DUCKDB, NAN, Dialect
 from privurn.tables.engine import Engine
 from privurn.tables.files import DataFiles, find_files, readable
@@ -147,13 +148,6 @@ def frame_kind(data: Any) -> str:
     )
 
 
-SETTINGS: dict[str, Any] = {
-    "allow_community_extensions": False,
-    "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
-    "autoload_known_extensions": False,
-}
-
-
 @contextmanager
 def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     """Open any supported table; closes the connection, and replaces errors that could quote a record.
@@ -171,12 +165,7 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
             yield source
         return
     found = find_files(str(data)) if kind == "path" else None
-    connection = duckdb.connect(":memory:", config=SETTINGS)
-    connection.execute("SET pandas_analyze_sample = 0")  # never guess a column's type from its records
-    connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET temp_directory = ''")  # records never spill to a file beside the caller's work
-    # Parquet's statistics leave NaN out: with them isnan would be false, and where one record counts would rest on the others.
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    connection = connect()
     try:
         size = partial(int, data.count("*").fetchall()[0][0]) if sized and kind == "duckdb" else None
         with readable(found) as names:
@@ -193,6 +182,8 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
             raise KeyboardInterrupt from None
         if isinstance(error, RuntimeError) and not isinstance(error, duckdb.Error):
             raise
+        if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
+            forget()
         raise _without_content(error) from None
     finally:
         with suppress(duckdb.Error):

@@ -62,10 +62,11 @@ class Losses:
     @cached_property
     def _tails(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """For each place j of a lattice law the sums over i >= j of p_i (1 - e^(l_j - l_i)) and of p_i e^(l_j - l_i)."""
-        from scipy.signal import lfilter
+        from scipy.linalg.blas import dtbsv  # scipy.signal has the same recurrence, and takes a second to import
 
-        ratio = math.exp(-self.step)
-        discounted = lfilter([1.0], [1.0, -ratio], self.probabilities[::-1])[::-1]
+        band = np.ones((2, self.probabilities.size), order="F")
+        band[1] = -math.exp(-self.step)
+        discounted = dtbsv(1, band, self.probabilities[::-1], lower=1, diag=1)[::-1]
         risen = -math.expm1(-self.step) * np.cumsum(discounted[:0:-1])[::-1]
         rounding = 1.0 + TERM_ROUNDING * (self.values.size + 8)
         return np.concatenate([risen, [0.0, 0.0]]) * rounding, np.append(discounted, 0.0) * rounding
