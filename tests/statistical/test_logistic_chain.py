@@ -61,7 +61,7 @@ Flawed = namedtuple("Flawed", (*logistic.Logistic._fields, "flaw"))  # a model o
 def flawed_parameters(model, theta, records, n, rng):
     """Flaw 1: a Newton step with noise that is taken without weighing the way back."""
     if model.flaw == 1:
-        q = len(model.columns)
+        q = model.columns
         slope, curve, beta = np.empty(q), np.empty((q, q)), theta[:q].copy()
         RIGHT_SLOPE(model, beta, records, n, slope, curve)
         logistic._update_newton(curve, q, slope, beta, theta[:q])
@@ -78,15 +78,15 @@ def flawed_standard(model, theta, row, rng, u):
     RIGHT_STANDARD(model, theta, row, rng, u)
     if model.flaw == 2:
         line = theta[0]
-        for j in range(len(model.columns) - 1):
+        for j in range(model.columns - 1):
             line += theta[1 + j] * row[j]
         gap = abs(math.log(1.0 / (1.0 - rng.random()) - 1.0))
-        u[len(model.columns) - 1] = line - gap if row[len(model.columns) - 1] == 1.0 else line + gap
+        u[model.columns - 1] = line - gap if row[model.columns - 1] == 1.0 else line + gap
 
 
 def flawed_prior(model, theta):
     """Flaw 3: the Jacobian of the covariate's log deviation is forgotten."""
-    return RIGHT_PRIOR(model, theta) - (math.log(theta[2 * len(model.columns) - 1]) if model.flaw == 3 else 0.0)
+    return RIGHT_PRIOR(model, theta) - (math.log(theta[2 * model.columns - 1]) if model.flaw == 3 else 0.0)
 
 
 def flawed_total(model, theta, standard, n, out):

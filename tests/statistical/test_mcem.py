@@ -65,7 +65,7 @@ def measured(model, observed, *, centre, record=None, lean=0.0, sweeps=12_000, c
     rng, size = np.random.default_rng(1), len(centre)
     theta = parameters(model, centre)
     n = observed.n or round(observed.noisy_n)
-    records = np.zeros((4 * n, len(model.record.columns)))
+    records = np.zeros((4 * n, model.record.columns))
     records[:n] = model.simulate(theta, n=n, rng=rng)
     kept = (np.empty((sweeps, size)), np.empty(sweeps, np.int64), np.zeros((sweeps, 3)), np.empty((sweeps, size)))
     slopes = np.empty((sweeps, size))

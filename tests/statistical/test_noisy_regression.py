@@ -95,7 +95,7 @@ Flawed = namedtuple("Flawed", (*regression.Regression._fields, "flaw"))  # a mod
 
 def flawed_prior(model, theta):
     """Flaw 1: the Jacobian of the logarithm of the deviation is forgotten."""
-    return RIGHT_PRIOR(model, theta) + (2.0 * math.log(theta[len(model.columns)]) if model.flaw == 1 else 0.0)
+    return RIGHT_PRIOR(model, theta) + (2.0 * math.log(theta[model.columns]) if model.flaw == 1 else 0.0)
 
 
 def flawed_statistic(model, row, out):

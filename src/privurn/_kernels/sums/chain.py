@@ -105,7 +105,7 @@ def update_centred_chain(
     model, noise, size, tuning, theta, records, count, numbers, rng, sweeps, thin, warming, kept, kept_n, rates
 ):
     """Parameters given records, records one by one, jumps. Returns the records, which may have been moved to more room."""
-    total = np.zeros(len(noise.entries))
+    total = np.zeros(len(noise.values))
     n = count[0]
     for sweep in range(sweeps):
         update_parameters(model, theta, records, n, rng)
@@ -138,7 +138,7 @@ def update_interwoven_chain(
     rates,
 ):
     """As the centred chain, and parameters with the standardised records held fixed."""
-    total = np.zeros(len(noise.entries))
+    total = np.zeros(len(noise.values))
     point = np.empty(len(mean))
     n = count[0]
     for sweep in range(sweeps):

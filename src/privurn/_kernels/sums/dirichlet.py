@@ -21,7 +21,7 @@ from privurn._kernels.sums.protocol import provide_from
 class Dirichlet(NamedTuple):
     """Prior and public bound."""
 
-    columns: tuple[int, ...]
+    columns: int
     floor: float
     rounder: float
     shape: float
@@ -42,7 +42,7 @@ def _update_normalised(row, d):
 
 
 def update_record(model, theta, rng, row):
-    d = len(model.columns)
+    d = model.columns
     for j in range(d):
         row[j] = math.log(rng.standard_gamma(theta[j] + 1.0)) - rng.standard_exponential() / theta[j]
     _update_normalised(row, d)
@@ -50,7 +50,7 @@ def update_record(model, theta, rng, row):
 
 @register_jitable
 def update_statistic(model, row, out):
-    for j in range(len(model.columns)):
+    for j in range(model.columns):
         out[j] = (max(row[j], model.floor) + model.rounder) - model.rounder
 
 
@@ -60,7 +60,7 @@ def update_summary(model, records, n, out):
     update_filled(out, 0.0)
     out[0] = n
     for i in range(n):
-        for j in range(len(model.columns)):
+        for j in range(model.columns):
             out[1 + j] += records[i, j]
 
 
@@ -76,7 +76,7 @@ def _level(model, theta, summary, j, whole):
 def _sliced(model, theta, summary, j, width, rng):
     """New log alpha_j by a slice (Neal 2003): stepping out, then shrinking."""
     rest = 0.0
-    for k in range(len(model.columns)):
+    for k in range(model.columns):
         if k != j:
             rest += theta[k]
     now = math.log(theta[j])
@@ -105,33 +105,33 @@ def _sliced(model, theta, summary, j, width, rng):
 
 
 def update_parameters(model, theta, records, n, rng):
-    summary = np.empty(1 + len(model.columns))
+    summary = np.empty(1 + model.columns)
     update_summary(model, records, n, summary)
     width = 3.0 / math.sqrt(1.0 + n)
     for _ in range(3):
-        for j in range(len(model.columns)):
+        for j in range(model.columns):
             _sliced(model, theta, summary, j, width, rng)
 
 
 def update_free(model, theta, free):
-    for j in range(len(model.columns)):
+    for j in range(model.columns):
         free[j] = math.log(theta[j])
 
 
 def update_from_free(model, free, theta):
-    for j in range(len(model.columns)):
+    for j in range(model.columns):
         theta[j] = math.exp(max(-600.0, min(free[j], 600.0)))
 
 
 def log_prior(model, theta):
     found = 0.0
-    for j in range(len(model.columns)):
+    for j in range(model.columns):
         found += model.shape * math.log(theta[j]) - model.rate * theta[j]
     return found
 
 
 def update_standard(model, theta, row, rng, u):
-    d = len(model.columns)
+    d = model.columns
     whole = 0.0
     for j in range(d):
         whole += theta[j]
@@ -146,7 +146,7 @@ def update_standard(model, theta, row, rng, u):
 
 @register_jitable
 def update_restored(model, theta, u, row):
-    d = len(model.columns)
+    d = model.columns
     for j in range(d):
         c = theta[j] + 2.0 / 3.0
         root = 1.0 + u[j] / math.sqrt(9.0 * c)
@@ -156,7 +156,7 @@ def update_restored(model, theta, u, row):
 
 
 def update_total(model, theta, standard, n, out):
-    d = len(model.columns)
+    d = model.columns
     row, one = np.empty(d), np.empty(d)
     update_filled(out, 0.0)
     for i in range(n):
@@ -168,7 +168,7 @@ def update_total(model, theta, standard, n, out):
 
 def update_linearised(model, theta, standard, n, out, slopes):
     """Per log alpha_j, log g_j moves by alpha_j (1/c - 3/2c (1 - 1/root) + e_j / alpha_j^2), log x_k by [j = k] - x_j of it."""
-    d = len(model.columns)
+    d = model.columns
     bound = math.exp(model.floor)
     weight, speed, product = np.empty(d), np.empty(d), np.ones(d)
     update_filled(out, 0.0)
@@ -204,7 +204,7 @@ def update_linearised(model, theta, standard, n, out, slopes):
 
 
 def log_ancillary(model, theta, standard, n):
-    d = len(model.columns)
+    d = model.columns
     found = 0.0
     for j in range(d):
         c = theta[j] + 2.0 / 3.0
@@ -244,7 +244,7 @@ def _trigamma(x):
 
 def update_maximum(model, summary, theta):
     """One Newton step on log alpha, its matrix made diagonal plus rank one; halved until the likelihood does not fall."""
-    d = len(model.columns)
+    d = model.columns
     whole = 0.0
     for j in range(d):
         whole += theta[j]

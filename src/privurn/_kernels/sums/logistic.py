@@ -1,7 +1,7 @@
 """Logistic regression with normal covariates: y = 1 where e < (1, x) beta and 0 elsewhere, x = mu + A v.
 
 e, v      standard logistic and standard normal: what is left of a record where the parameters are taken out
-p         number of covariates; p + 1 columns of a record (x_1, ..., x_p, y), the length of the tuple `columns`
+p         number of covariates; p + 1 `columns` of a record (x_1, ..., x_p, y)
 theta     beta_0..beta_p, mu_1..mu_p, then A row by row (lower triangular, A A' = Phi^-1): that of `regression` without s
 wide      the same with s = 1 put in, for what is shared with `regression`: at s = 1 its beta is N(m, V^-1)
 t         w = 2 y - 1; z_j where y = 1; z_j where y = 0; z_j z_k for j <= k, row by row, squares less `offset`
@@ -43,7 +43,7 @@ def _update_wide(p, theta, wide):
 @register_jitable
 def _update_line(model, theta, u, row):
     """Covariates from standard normals, which may be in the same place; returns (1, x) beta."""
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 1
     line = theta[0]
     for j in range(p - 1, -1, -1):  # downwards: x_j needs v_0, ..., v_j only
@@ -64,7 +64,7 @@ def _below(line):
 
 
 def update_record(model, theta, rng, row):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     for j in range(p):
         row[j] = rng.standard_normal()
     line = _update_line(model, theta, row, row)
@@ -72,7 +72,7 @@ def update_record(model, theta, rng, row):
 
 
 def update_statistic(model, row, out):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     one = row[p] == 1.0
     out[0] = 1.0 if one else -1.0
     z = out[1 + p :]  # the sums where y = 0; rearranged below
@@ -91,7 +91,7 @@ def update_statistic(model, row, out):
 
 
 def update_total(model, theta, standard, n, out):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     start = 2 * p + 1
     columns = np.zeros((q, BLOCK))
@@ -136,7 +136,7 @@ def update_total(model, theta, standard, n, out):
 @register_jitable
 def _slope(model, beta, records, n, slope, curve):
     """Log density of beta given the records, up to a constant, with its gradient and minus its matrix of second derivatives."""
-    q = len(model.columns)
+    q = model.columns
     found = 0.0
     for j in range(q):
         slope[j] = 0.0
@@ -205,7 +205,7 @@ def update_coefficients(model, theta, records, n, rng):
     The proposal depends on where it starts, so the way back is weighed with the Newton step from where it ends: two passes
     over the records, and almost always accepted where there are many.
     """
-    q = len(model.columns)
+    q = model.columns
     slope, middle, back = np.empty(q), np.empty(q), np.empty(q)
     curve, other_curve = np.empty((q, q)), np.empty((q, q))
     beta, other = theta[:q].copy(), np.empty(q)
@@ -229,7 +229,7 @@ def update_coefficients(model, theta, records, n, rng):
 
 
 def update_parameters(model, theta, records, n, rng):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     update_coefficients(model, theta, records, n, rng)
     summary = np.zeros(1 + q + q * (q + 1) // 2)
@@ -242,7 +242,7 @@ def update_parameters(model, theta, records, n, rng):
 
 
 def update_free(model, theta, free):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     for j in range(len(theta)):
         free[j] = theta[j]
     for j in range(p):
@@ -251,7 +251,7 @@ def update_free(model, theta, free):
 
 
 def update_from_free(model, free, theta):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     for j in range(len(theta)):
         theta[j] = free[j]
     for j in range(p):
@@ -261,7 +261,7 @@ def update_from_free(model, free, theta):
 
 def log_prior(model, theta):
     wide = np.empty(len(theta) + 1)
-    _update_wide(len(model.columns) - 1, theta, wide)
+    _update_wide(model.columns - 1, theta, wide)
     return _linear_prior(model, wide)
 
 
@@ -274,7 +274,7 @@ def _above(line, r):
 
 
 def update_standard(model, theta, row, rng, u):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 1
     line = theta[0]
     for j in range(p):
@@ -289,7 +289,7 @@ def update_standard(model, theta, row, rng, u):
 
 
 def update_restored(model, theta, u, row):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     line = _update_line(model, theta, u, row)
     row[p] = 1.0 if u[p] < line else 0.0
 

@@ -58,7 +58,7 @@ def update_slopes(model, noise, size, theta, standard, n, total, centre, factor,
 
     Returns the standardised records, perhaps moved to more room.
     """
-    other, moved, row = theta.copy(), np.empty(len(total)), np.empty(len(model.columns))
+    other, moved, row = theta.copy(), np.empty(len(total)), np.empty(model.columns)
     level, known = log_noise(noise, total), log_size(size, n)
     for j in range(len(point)):
         here = point[j]
@@ -121,7 +121,7 @@ def update_climbing_chain(
     A first gain of 0 stays where it is and only measures slopes. Returns the records, perhaps moved to more room.
     """
     first_gain, later_gain, weight, furthest = climb
-    total = np.zeros(len(noise.entries))
+    total = np.zeros(len(noise.values))
     slopes = np.zeros(len(point))
     standard = np.zeros((records.shape[0], tuning.width))
     n = count[0]
@@ -152,8 +152,8 @@ def update_climbing_chain(
                 average[j] += (point[j] - average[j]) / since
         at = update_kept(sweep, thin, theta, n, share, hops, kept, kept_n, rates)
         if at >= 0:
-            kept_point[at] = point
-            kept_slopes[at] = slopes
+            update_copied(kept_point[at], point)
+            update_copied(kept_slopes[at], slopes)
     count[0] = n
     return records
 
@@ -179,7 +179,7 @@ def update_maximising_chain(
     rates,
 ):
     """Sweeps of records and jumps, each followed by the complete-data maximum at the averaged summary. Returns the records."""
-    total = np.zeros(len(noise.entries))
+    total = np.zeros(len(noise.values))
     fresh = np.empty(len(summary))
     n = count[0]
     for sweep in range(sweeps):

@@ -17,9 +17,8 @@ FLAT, POISSON = 0, 1
 
 
 class Noise(NamedTuple):
-    """The noisy sum: values and the reciprocals of the scales, entry by entry; `entries` has their number in its type."""
+    """The noisy sum: values and the reciprocals of the scales, entry by entry."""
 
-    entries: tuple[int, ...]
     values: np.ndarray
     rates: np.ndarray
     kind: int
@@ -41,10 +40,10 @@ def log_noise(noise, total):
     """Log density of the released sum where the sum without noise is `total`."""
     found = 0.0
     if noise.kind == LAPLACE:
-        for j in range(len(noise.entries)):
+        for j in range(len(noise.values)):
             found -= abs(noise.values[j] - total[j]) * noise.rates[j]
     else:
-        for j in range(len(noise.entries)):
+        for j in range(len(noise.values)):
             z = (noise.values[j] - total[j]) * noise.rates[j]
             found -= 0.5 * z * z
     return found

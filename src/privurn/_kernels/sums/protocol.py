@@ -1,8 +1,8 @@
 """What a model must be able to do, as functions on flat arrays that are chosen by the type of the model's record.
 
 A model is a NamedTuple of numbers and arrays, and so is the noise; `provide` attaches the functions below to its type. One
-source of the chain is compiled for each (`privurn._kernels.dispatch`). Both carry a tuple (`columns` of a record, `entries` of
-the sum) whose length is part of their type: loops over it are compiled for that length. Functions called once a record are
+source of the chain is compiled for each (`privurn._kernels.dispatch`), whatever the width of a record (`model.columns`) and of
+the sum (`len(noise.values)`): a width in the type would be compiled for again and again. Functions called once a record are
 inlined: a call would copy all fields of the model's record, which costs more than the work.
 
 theta     all parameters, one flat array, in an order of the model's own

@@ -1,7 +1,6 @@
 """Linear regression with normal covariates: y = (1, x) beta + s e, x = mu + A v, with e and v standard normal.
 
-p         number of covariates; q = p + 1 columns of a record (x_1, ..., x_p, y): q is the length of
-          the tuple `columns`: part of the record's type, so that loops over columns are compiled for it
+p         number of covariates; q = p + 1 `columns` of a record (x_1, ..., x_p, y)
 theta     beta_0..beta_p, s = tau^-1/2, mu_1..mu_p, then A row by row (lower triangular, A A' = Phi^-1)
 centre, scale  middle of each column's bounds, and the reciprocal of half their width
 rounder   1.5 * 2^(52 - r): adding and subtracting it rounds to multiples of 2^-r; 0 where nothing is rounded
@@ -26,7 +25,7 @@ from privurn._kernels.sums.triangles import update_backward, update_cholesky, up
 class Regression(NamedTuple):
     """Bounds and priors."""
 
-    columns: tuple[int, ...]
+    columns: int
     centre: np.ndarray
     scale: np.ndarray
     rounder: float
@@ -43,7 +42,7 @@ class Regression(NamedTuple):
 
 
 def update_record(model, theta, rng, row):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 2
     y = theta[0]
     for j in range(p):
@@ -59,7 +58,7 @@ def update_record(model, theta, rng, row):
 
 
 def update_statistic(model, row, out):
-    q = len(model.columns)
+    q = model.columns
     at = q
     for j in range(q):
         z = (row[j] - model.centre[j]) * model.scale[j]
@@ -72,7 +71,7 @@ def update_statistic(model, row, out):
 
 
 def update_total(model, theta, standard, n, out):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     start = 2 * p + 2
     columns = np.zeros((q, BLOCK))
@@ -112,7 +111,7 @@ def update_total(model, theta, standard, n, out):
 @register_jitable
 def update_summary(model, records, n, out):
     """Number of records, then sums of columns and of their products, without clamping."""
-    q = len(model.columns)
+    q = model.columns
     columns = np.zeros((q, BLOCK))
     sums = np.zeros((len(out) - 1, BLOCK))
     for first in range(0, n, BLOCK):
@@ -128,7 +127,7 @@ def update_summary(model, records, n, out):
 
 
 def update_parameters(model, theta, records, n, rng):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     summary = np.zeros(1 + q + q * (q + 1) // 2)
     update_summary(model, records, n, summary)
@@ -163,7 +162,7 @@ def update_parameters(model, theta, records, n, rng):
 @register_jitable
 def update_covariates(model, theta, summary, n, rng):
     """Phi given mu is Wishart (Bartlett's factor), mu given Phi normal."""
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     start = 2 * p + 2
     mu = theta[p + 2 : start]
@@ -217,7 +216,7 @@ def update_covariates(model, theta, summary, n, rng):
 
 
 def update_free(model, theta, free):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 2
     for j in range(len(theta)):
         free[j] = theta[j]
@@ -228,7 +227,7 @@ def update_free(model, theta, free):
 
 
 def update_from_free(model, free, theta):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 2
     for j in range(len(theta)):
         theta[j] = free[j]
@@ -239,7 +238,7 @@ def update_from_free(model, free, theta):
 
 
 def log_prior(model, theta):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     start = 2 * p + 2
     log_s = math.log(theta[q])
@@ -271,7 +270,7 @@ def log_prior(model, theta):
 
 
 def update_standard(model, theta, row, rng, u):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 2
     y = row[p] - theta[0]
     for j in range(p):
@@ -285,7 +284,7 @@ def update_standard(model, theta, row, rng, u):
 
 
 def update_restored(model, theta, u, row):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     start = 2 * p + 2
     y = theta[0]
     for j in range(p):
@@ -303,7 +302,7 @@ def log_ancillary(model, theta, standard, n):
 
 
 def update_maximum(model, summary, theta):
-    p = len(model.columns) - 1
+    p = model.columns - 1
     q = p + 1
     n = summary[0]
     gram = np.empty((q, q))

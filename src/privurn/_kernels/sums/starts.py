@@ -13,7 +13,7 @@ def update_fits(model, noise, thetas, n, most, rng, fits):
 
     Of n records at most `most` are simulated; their sum stands for that of all.
     """
-    total, one, row = np.empty(len(noise.entries)), np.empty(len(noise.entries)), np.empty(len(model.columns))
+    total, one, row = np.empty(len(noise.values)), np.empty(len(noise.values)), np.empty(model.columns)
     simulated = min(n, most)
     for i in range(thetas.shape[0]):
         update_filled(total, 0.0)

@@ -18,7 +18,7 @@ LARGEST_RATE = 500.0
 class Bernoulli(NamedTuple):
     """Prior of the probability."""
 
-    columns: tuple[int, ...]
+    columns: int
     a: float
     b: float
 
@@ -26,7 +26,7 @@ class Bernoulli(NamedTuple):
 class Poisson(NamedTuple):
     """Prior of the rate, and the public bound."""
 
-    columns: tuple[int, ...]
+    columns: int
     a: float
     b: float
     upper: float

@@ -31,7 +31,8 @@ def grown(records, needed):
     if needed <= records.shape[0]:
         return records
     larger = np.zeros((max(needed, 2 * records.shape[0]), records.shape[1]))
-    larger[: records.shape[0]] = records
+    for i in range(records.shape[0]):
+        update_copied(larger[i], records[i])
     return larger
 
 
@@ -49,7 +50,7 @@ def update_sum(model, records, n, total):
 @register_jitable
 def update_records(model, noise, theta, records, n, total, rng):
     """Propose each record anew from its law given the parameters; returns how many were accepted."""
-    width, entries = len(model.columns), len(noise.entries)
+    width, entries = model.columns, len(noise.values)
     row, now = np.empty(width), np.empty(width)
     old, new, candidate = np.empty(entries), np.empty(entries), np.empty(entries)
     level = log_noise(noise, total)

@@ -80,7 +80,7 @@ class DirichletModel:
         from privurn._kernels.sums.dirichlet import Dirichlet
 
         rounder = 0.0 if self.resolution is None else 1.5 * 2.0 ** (52 - self.resolution)
-        return Dirichlet((0,) * len(self.parts), math.log(self.floor), rounder, float(self.shape), float(self.rate))
+        return Dirichlet(len(self.parts), math.log(self.floor), rounder, float(self.shape), float(self.rate))
 
     def start(self, rng: np.random.Generator) -> Floats:
         """A draw from the prior."""

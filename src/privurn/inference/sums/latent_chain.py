@@ -97,7 +97,7 @@ class LatentChain:
         entry(update_fits, self.model)(self.model.record, self.noise(), candidates, n, TRIED_RECORDS, rng, fits)
         theta = candidates[np.argmax(np.where(np.isnan(fits), -np.inf, fits))].copy()
         size = self.model.n_parameters + 1
-        records = np.zeros((n + n // 4 + 16, len(self.model.record.columns)))
+        records = np.zeros((n + n // 4 + 16, self.model.record.columns))
         records[:n] = self.model.simulate(theta, n=n, rng=rng)
         return {
             "theta": theta,

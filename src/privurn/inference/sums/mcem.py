@@ -147,7 +147,7 @@ class _Climbing(LatentChain):
             point = np.linalg.solve(self.factor, self.scales.frees[at] - self.centre).clip(-FURTHEST, FURTHEST)
         theta = self.scales.parameters(self.centre + self.factor @ point)
         n = int(self.scales.sizes[at])
-        records = np.zeros((n + n // 4 + 16, len(self.model.record.columns)))
+        records = np.zeros((n + n // 4 + 16, self.model.record.columns))
         records[:n] = self.model.simulate(theta, n=n, rng=rng)
         count = np.array([n], np.int64)
         own = {"theta": theta, "point": point, "average": point.copy()}

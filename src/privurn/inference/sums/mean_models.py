@@ -68,7 +68,7 @@ class BernoulliModel(_SumModel):
         """The prior, for the kernels."""
         from privurn._kernels.sums.sums import Bernoulli
 
-        return Bernoulli((0,), float(self.first), float(self.second))
+        return Bernoulli(1, float(self.first), float(self.second))
 
     def start(self, rng: np.random.Generator) -> Floats:
         """A draw from the prior."""
@@ -115,7 +115,7 @@ class PoissonModel(_SumModel):
         """The prior and the bound, for the kernels."""
         from privurn._kernels.sums.sums import Poisson
 
-        return Poisson((0,), float(self.shape), float(self.inverse_scale), float(self.upper))
+        return Poisson(1, float(self.shape), float(self.inverse_scale), float(self.upper))
 
     def start(self, rng: np.random.Generator) -> Floats:
         """A draw from the prior."""

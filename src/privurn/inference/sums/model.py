@@ -25,7 +25,7 @@ class Model(Protocol):
 
     @property
     def record(self) -> Any:
-        """Numbers and arrays whose type the kernels' functions are attached to; `columns` has a record's width as length."""
+        """Numbers and arrays whose type the kernels' functions are attached to; `columns` is the width of a record."""
 
     @property
     def n_entries(self) -> int:
@@ -148,7 +148,7 @@ class _PlainRecord:
 
     def __init__(self, owner: PythonModel) -> None:
         self.owner = owner
-        self.columns = (0,) * owner.record_width
+        self.columns = owner.record_width
 
 
 class PlainNoise:
@@ -156,7 +156,7 @@ class PlainNoise:
 
     def __init__(self, owner: PythonModel, observed: Observed) -> None:
         self.owner, self.observed = owner, observed
-        self.entries = (0,) * owner.n_entries
+        self.values = observed.values
 
 
 def provide_plain() -> None:

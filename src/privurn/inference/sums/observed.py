@@ -92,7 +92,7 @@ class Observed:
         from privurn._kernels.sums.noise import Noise
 
         values = np.ascontiguousarray(self.values, np.float64)
-        return Noise((0,) * len(values), values, 1.0 / np.ascontiguousarray(self.scales, np.float64), _KINDS[self.kind])
+        return Noise(values, 1.0 / np.ascontiguousarray(self.scales, np.float64), _KINDS[self.kind])
 
     def size_record(self) -> Any:
         """What is known of n, for compiled code."""

@@ -157,7 +157,7 @@ class RegressionModel:
             raise ModelError("the prior needs a positive shape and rate, and more Wishart degrees than covariates less one.")
         inverse = np.linalg.inv(_matrix(prior.wishart_scale, p, "wishart_scale"))
         return Regression(
-            (0,) * (p + 1),
+            p + 1,
             (low + high) / 2.0,
             2.0 / (high - low),
             0.0 if self.resolution is None else 1.5 * 2.0 ** (52 - self.resolution),
