@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import typer
@@ -86,11 +87,17 @@ def main(
         typer.echo(FIRST)
 
 
+@cache
+def command() -> Any:
+    """What typer makes of the functions."""
+    return typer.main.get_command(app)
+
+
 def spoken(error: PrivurnError) -> str:
     """An error in words of the command line: the library's own speak Python."""
     from privurn.cli.flags import error_text
 
-    return error_text(error, _option_names(typer.main.get_command(app)))
+    return error_text(error, _option_names(command()))
 
 
 def mistyped(error: Any) -> str:
@@ -124,7 +131,7 @@ def _interrupted() -> None:
 def run() -> None:
     """Entry point. No traceback is shown, because one could hold a confidential value; PRIVURN_DEBUG=1 shows it."""
     try:
-        code = app(standalone_mode=False)
+        code = command()(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except PrivurnError as error:
         sys.stderr.write(f"error: {spoken(error)}\n")

@@ -90,7 +90,8 @@ def tail_weights(m, A, B, first):
         if s >= first:
             if n_below == below.shape[0]:
                 wider = np.zeros(2 * n_below)
-                wider[:n_below] = below
+                for i in range(n_below):  # numba takes seconds to compile the assignment of a slice
+                    wider[i] = below[i]
                 below = wider
             below[n_below] = weight
             n_below += 1
@@ -106,7 +107,8 @@ def tail_weights(m, A, B, first):
         if s >= first:
             if n_above == above.shape[0]:
                 wider = np.zeros(2 * n_above)
-                wider[:n_above] = above
+                for i in range(n_above):
+                    wider[i] = above[i]
                 above = wider
             above[n_above] = weight
             n_above += 1

@@ -130,7 +130,8 @@ def update_renewed(noisy, sums, h, proposed, hidden, counts, kept, rng):
     after, total = shares_log(h, proposed, kept, sums)
     if rng.standard_exponential() < before - after:
         return 0.0
-    noisy[h, :] = proposed[h]
+    for i in range(counts.shape[0]):
+        noisy[h, i] = proposed[h, i]
     sums[h, 0] = total
     return 1.0
 
@@ -175,8 +176,10 @@ def update_size(
         change += shares_log(h, proposed_noisy, kept, sums)[0] - shares_log(h, noisy, kept, sums)[0]
     if rng.standard_exponential() < -change:
         return n, 0.0
-    counts[:] = proposed
+    for i in range(counts.shape[0]):
+        counts[i] = proposed[i]
     for h in range(noisy.shape[0]):
         sums[h, 0] = shares_log(h, proposed_noisy, kept, sums)[1]
-        noisy[h, :] = proposed_noisy[h]
+        for i in range(counts.shape[0]):
+            noisy[h, i] = proposed_noisy[h, i]
     return size, 1.0

@@ -130,5 +130,6 @@ def update_counts(counts, noisy, kept, draws, model, thin, rng):
                 )
                 resized += accepted
         if sweep % thin == 0:
-            draws[sweep // thin - 1, :] = counts
+            for i in range(len(counts)):
+                draws[sweep // thin - 1, i] = counts[i]
     return renewed / max(renewals, 1), resized / max(RESIZES * sweeps, 1)

@@ -128,7 +128,8 @@ def update_gammas(masses, sums, rng, shapes, weights):
         rest -= shapes[chosen]
         chosen += 1
     masses[chosen] = 1.0
-    sums[:] = weights[chosen]
+    for r in range(len(sums)):
+        sums[r] = weights[chosen, r]
     return 1.0
 
 

@@ -152,4 +152,5 @@ def update_population(masses, counts, special, a_index, tree, rng):
             theta = x / (x + y) if x + y > 0.0 else (1.0 if rng.random() < r else 0.0)
         found[first] = theta * found[v]
         found[first + 1] = (1.0 - theta) * found[v]
-    masses[:cells] = found[tree.cells :]
+    for i in range(cells):
+        masses[i] = found[tree.cells + i]
