@@ -30,6 +30,7 @@ KERNELS = {
         "test_balance",
         "test_balanced_steps",
         "test_infer_logistic_command",
+        "test_logistic_moves",
         "test_infer_statistics_command",
         "test_inference_gate",
         "test_mcem",

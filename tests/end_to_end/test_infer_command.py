@@ -168,7 +168,7 @@ def test_an_interrupted_run_leaves_nothing(folder):
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
     )
-    time.sleep(8)
+    time.sleep(4)
     assert process.poll() is None, process.stderr.read()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
