@@ -26,12 +26,11 @@ from privurn._kernels.sums.protocol import (
     update_free,
     update_from_free,
     update_linearised,
-    update_record,
     update_restored,
     update_standard,
     update_total,
 )
-from privurn._kernels.sums.sweeps import grown
+from privurn._kernels.sums.sweeps import grown, update_new_standard
 from privurn._kernels.sums.triangles import update_solution
 
 ROUNDS, FARTHEST, CLOSE, BACK = 12, 2.0, 1e-8, 1e-6
@@ -90,9 +89,7 @@ def update_balanced(model, noise, size, theta, records, n, total, spread, tuning
         if log_ratio == -math.inf:
             continue
         standard = grown(standard, other)
-        for i in range(n, other):
-            update_record(model, theta, rng, row)
-            update_standard(model, theta, row, rng, standard[i])
+        update_new_standard(model, theta, n, other, rng, row, standard)
         update_copied(new_free, free)
         update_copied(new_theta, theta)
         new_level = balanced(model, standard, other, here, new_free, new_theta)

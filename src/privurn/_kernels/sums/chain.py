@@ -12,8 +12,7 @@ from numba.extending import register_jitable
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.arrays import update_copied
-from privurn._kernels.sums.balance import update_balanced
-from privurn._kernels.sums.protocol import update_free, update_parameters
+from privurn._kernels.sums.protocol import update_balanced, update_free, update_parameters
 from privurn._kernels.sums.sweeps import jumped, update_records, update_sum, wandered
 from privurn._kernels.sums.triangles import length, update_cholesky
 

@@ -15,6 +15,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from privurn._kernels.arrays import update_filled
+from privurn._kernels.sums.balance import update_balanced  # noqa: F401  attached below, with the functions here
 from privurn._kernels.sums.protocol import provide_from
 
 

@@ -26,12 +26,11 @@ from privurn._kernels.sums.protocol import (
     log_prior,
     update_from_free,
     update_maximum,
-    update_record,
     update_standard,
     update_summary,
     update_total,
 )
-from privurn._kernels.sums.sweeps import grown
+from privurn._kernels.sums.sweeps import grown, update_new_standard
 
 STEP = 0.1
 """Half the width of the central difference, in posterior deviations."""
@@ -75,9 +74,7 @@ def update_slopes(model, noise, size, theta, standard, n, total, centre, factor,
                 change = shift + log_size(size, count) - known if count >= 1 else -math.inf
             if math.isfinite(prior) and change > -math.inf:  # elsewhere nothing is defined: nothing pulls that way
                 standard = grown(standard, count)
-                for i in range(n, count):
-                    update_record(model, other, rng, row)
-                    update_standard(model, other, row, rng, standard[i])
+                update_new_standard(model, other, n, count, rng, row, standard)
                 update_total(model, other, standard, count, moved)
                 both = min(n, count)
                 change += log_ancillary(model, other, standard, both) - log_ancillary(model, theta, standard, both)

@@ -10,7 +10,6 @@ row       one latent record, a flat array
 u         the same record with its dependence on theta taken out
 """
 
-from privurn._kernels.arrays import update_filled
 from privurn._kernels.dispatch import generic, implement
 
 
@@ -69,11 +68,15 @@ def log_ancillary(model, theta, standard, n):
     """Log density of the first n standardised records, up to a constant: 0 where their law is free of the parameters."""
 
 
-@generic(on=1, default=True)
+@generic(on=1)
 def update_linearised(model, theta, standard, n, out, slopes):
     """As `update_total` without rounding, and slopes[j, k], its derivative along free coordinate k: as many as entries."""
-    for j in range(len(slopes)):  # compiled for models without the move, which never get here
-        update_filled(slopes[j], 0.0)
+
+
+@generic(on=1, default=True)
+def update_balanced(model, noise, size, theta, records, n, total, spread, tuning, rng):
+    """Balanced steps of n: that of `balance` for models with slopes, which attach it, so that others do not compile it."""
+    return records, n, 0
 
 
 @generic(on=1)
@@ -96,7 +99,7 @@ INTERWEAVING = (
     update_total,
     log_ancillary,
 )
-BALANCING = (update_linearised,)
+BALANCING = (update_linearised, update_balanced)
 MAXIMISING = (update_summary, update_maximum)
 FUNCTIONS = {each.__name__: each for each in (*REQUIRED, *INTERWEAVING, *BALANCING, *MAXIMISING)}
 

@@ -81,7 +81,7 @@ def jumped(model, noise, size, theta, records, n, total, block, rng):
     From n = 1 the jump is always up, elsewhere up or down with probability 1/2 each; a jump to below 1 is refused. New records
     come from their law given the parameters, so that only prior, noise and the jump's own probabilities are left.
     """
-    k = rng.integers(1, block + 1)
+    k = 1 + int(block * rng.random())  # rng.integers is dear to compile
     up = True if n == 1 else rng.random() < 0.5
     if not up and k >= n:
         return records, n
@@ -94,23 +94,27 @@ def jumped(model, noise, size, theta, records, n, total, block, rng):
     elif other == 1:
         log_ratio += math.log(2.0)
     candidate, one = total.copy(), np.empty(len(total))
-    if up:
-        records = grown(records, other)
-        for i in range(n, other):
-            update_record(model, theta, rng, records[i])
-            update_statistic(model, records[i], one)
-            for j in range(len(total)):
-                candidate[j] += one[j]
-    else:
-        for i in range(other, n):
-            update_statistic(model, records[i], one)
-            for j in range(len(total)):
-                candidate[j] -= one[j]
+    sign = 1.0 if up else -1.0
+    records = grown(records, other)
+    for i in range(n, other):
+        update_record(model, theta, rng, records[i])
+    for i in range(min(n, other), max(n, other)):
+        update_statistic(model, records[i], one)
+        for j in range(len(total)):
+            candidate[j] += sign * one[j]
     log_ratio += log_noise(noise, candidate) - log_noise(noise, total)
     if accepted(rng, log_ratio):
         update_copied(total, candidate)
         return records, other
     return records, n
+
+
+@register_jitable
+def update_new_standard(model, theta, first, last, rng, row, standard):
+    """Standardised records from `first` to before `last`, from their law."""
+    for i in range(first, last):
+        update_record(model, theta, rng, row)
+        update_standard(model, theta, row, rng, standard[i])
 
 
 @register_jitable
@@ -161,9 +165,7 @@ def wandered(model, noise, size, theta, records, n, total, factor, scale, tuning
         if other > n:
             records = grown(records, other)
             standard = grown(standard, other)
-            for i in range(n, other):
-                update_record(model, new_theta, rng, row)
-                update_standard(model, new_theta, row, rng, standard[i])
+            update_new_standard(model, new_theta, n, other, rng, row, standard)
         update_total(model, new_theta, standard, other, new_total)
         proposed = prior + log_noise(noise, new_total)
         both = min(n, other)

@@ -120,7 +120,7 @@ class LatentChain:
         block = int(plain) if self.block is None else self.block
         width = max(1, self.model.standard_width)
         balances = BALANCES if self.balances is None else self.balances
-        if plain or not secret or "update_linearised" not in provided(type(self.model.record)):
+        if plain or not secret or "update_balanced" not in provided(type(self.model.record)):
             balances = 0
         return Tuning(jumps if secret else 0, 0 if plain else steps, secret, block, width, balances)
 
