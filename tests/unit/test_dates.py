@@ -66,6 +66,7 @@ def test_steps(domain, size, last):
         (("2024-01-01T00:00+02:00", "2024-12-31"), "no time zone"),
         (("2024-01-01", "9999-12-31", "month"), "after the year 9999"),
         (("0001-01-01", "9999-01-01", "second"), "cells"),
+        (("2024-01-01", "2024-12-31", "999999999 weeks"), "64 bits"),
     ],
 )
 def test_what_is_no_domain_of_dates(arguments, words):
@@ -73,6 +74,16 @@ def test_what_is_no_domain_of_dates(arguments, words):
         Dates(*arguments)
     with pytest.raises(DomainError, match="no way to write 'other'"):
         Dates("2024-01-01", "2024-12-31", outside="other")
+
+
+def test_text_with_an_offset_is_read_in_utc():
+    """As a column of times with a zone is; text that states none is taken as it stands."""
+    written = ["2024-03-01 01:00:00+02:00", "2024-03-01T01:00:00Z", "2024-02-29 23:30:00-01", "2024-03-01 01:00:00"]
+    zone = datetime.timezone(timedelta(hours=2))
+    stored = pa.array([datetime.datetime(2024, 3, 1, 1, tzinfo=zone)] * 2, pa.timestamp("us", tz="Europe/Berlin"))
+    assert counted(pa.table({"x": written}), YEAR) == {1: 1, 2: 3}
+    assert counted(pd.DataFrame({"x": pd.Series([stored[0].as_py(), date(2024, 3, 1)], dtype=object)}), YEAR) == {1: 1, 2: 1}
+    assert counted(pa.table({"x": stored}), YEAR) == {1: 2}
 
 
 UNITS = ["second", "minute", "hour", "day", "week", "month", "year"]

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,6 +152,32 @@ def test_text_that_is_no_unicode_is_not_raised_raw():
     with pytest.raises(FormatError) as caught:
         counted(frame, {"x": privurn.Categories(["a"], outside="other")})
     assert "SECRET" not in str(caught.value)
+
+
+def test_objects_that_python_will_not_write_or_convert_are_read():
+    """Whole numbers of thousands of digits lie beyond the ends, and a NaN that signals is missing like any other."""
+    values = [1, 10**5000, -(10**5000), Decimal("sNaN"), Decimal("NaN")]
+    grid = privurn.Grid(0, 9, 1, nulls="cell")
+    for frame in (pd.DataFrame({"value": pd.Series(values, dtype=object)}), values, np.array(values, dtype=object)):
+        assert counted(frame, {"value": grid}) == {0: 1, 1: 1, 9: 1, 10: 2}
+
+
+def test_a_relation_that_gives_other_records_each_time_is_refused_before_payment(tmp_path):
+    """Its size is asked for first, and a mechanism planned for that many records has none for others."""
+    asked = []
+
+    def keep(i):
+        asked.append(i)
+        return len(asked) <= 40 or i > 0
+
+    with duckdb.connect() as connection:
+        connection.create_function("keep", keep, ["BIGINT"], "BOOLEAN", side_effects=True)
+        relation = connection.sql("SELECT i % 2 AS a, i % 3 AS b FROM range(40) AS r(i) WHERE keep(i)")
+        ledger = Ledger.create(tmp_path / "ledger.db", epsilon=5)
+        domain = privurn.TableDomain({"a": privurn.Grid(0, 1, 1), "b": privurn.Grid(0, 2, 1)})
+        with pytest.raises(DomainError, match="not every record"):
+            privurn.release(relation, privurn.Marginals(), domain=domain, epsilon=1, ledger=ledger)
+    assert ledger.entries() == []
 
 
 def test_twice_the_same_column():

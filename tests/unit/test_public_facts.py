@@ -2,13 +2,14 @@
 
 import json
 import shutil
+from datetime import date
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import privurn
-from privurn.domain import Bins, Categories, Grid, TableDomain, domain_from_file, domain_from_json
+from privurn.domain import Bins, Categories, Dates, Grid, TableDomain, domain_from_file, domain_from_json
 from privurn.errors import DomainError
 from privurn.inference.tables.fit import FitSettings
 from privurn.inference.tables.reading import read_table
@@ -103,6 +104,15 @@ def test_facts_are_read_back_from_plain_data_and_files(tmp_path):
         ([{"sex": "x", "birth": "yes"}], {}, "column 'sex' has no such value"),
         ([{"age": 95, "birth": "yes"}], {}, "column 'age' has no such value"),
         ([{"age": None, "birth": "yes"}], {}, "column 'age' has no such value"),
+        ([{"age": "other", "birth": "yes"}], {}, "column 'age' has no such value"),
+        ([{"age": "old", "birth": "yes"}], {}, "'age' must be a finite number"),
+        ([{"visits": float("nan"), "birth": "yes"}], {}, "'visits' must be a finite number"),
+        ([{"visits": "1/0", "birth": "yes"}], {}, "'visits' must be a finite number"),
+        (
+            [],
+            {("sex", "birth"): [[1.0, 0.0, 0.0]] + [[0.0] * 3] * 2, ("birth", "sex"): [[1.0, 0, 0]] + [[0.0] * 3] * 2},
+            "twice",
+        ),
         ([], {"sex": [0.5, 0.5]}, "needs 3 shares"),
         ([], {"sex": [0.5, 0.6, 0.0]}, "sum to 1"),
         ([], {("sex", "birth"): [[1.0, 0.0, 0.0]]}, "needs 3 x 3 shares"),
@@ -114,6 +124,21 @@ def test_facts_are_read_back_from_plain_data_and_files(tmp_path):
 def test_facts_that_make_no_sense_are_refused_in_words(zeros, known, words):
     with pytest.raises(DomainError, match=words):
         TableDomain(COLUMNS, zeros, known)
+
+
+def test_zeros_name_values_as_records_are_read():
+    """The last bin is closed, blanks and case count as in the column, a moment lies in its step; stated as plain data."""
+    columns = {
+        "age": Bins([0, 20, 50, 90], outside="other"),
+        "sex": Categories(["f", "m"], ignore_case=True),
+        "since": Dates("2024-01-01", "2024-12-31", "month"),
+    }
+    zeros = [{"age": np.int64(90), "sex": " M"}, {"age": "other", "sex": "f"}, {"since": date(2024, 2, 29), "age": 20}]
+    domain = TableDomain(columns, zeros)
+    assert domain.zero_cells == (((0, 2), (1, 1)), ((0, 3), (1, 0)), ((0, 1), (2, 1)))
+    assert domain_from_json(json.loads(json.dumps(domain.to_json()))) == domain
+    with pytest.raises(DomainError, match="column 'since' has no such value"):
+        TableDomain(columns, [{"since": "2025-01-01", "age": 20}])
 
 
 def test_zeros_that_leave_no_room_are_told():

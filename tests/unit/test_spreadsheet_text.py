@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privurn
+from privurn.certificates.folder import SyntheticTable
 from privurn.domain import Categories
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import open_table, write
@@ -104,6 +106,9 @@ def test_a_release_of_formulas(tmp_path):
     saved = made.save(tmp_path / "out")
     assert any("apostrophe" in remark for remark in saved.remarks)
     assert not any("apostrophe" in remark for remark in made.save(tmp_path / "parquet", file_format="parquet").remarks)
+    records = SyntheticTable(made.table, 1, 5)
+    remade = replace(made, table=pa.table({"count": [3]}), synthetic=records, measured=True)
+    assert any("apostrophe" in remark for remark in remade.save(tmp_path / "made").remarks)
     lines = (tmp_path / "out" / "data.csv").read_text().splitlines()
     assert {line.strip('"') for line in lines} <= {"'+col", "'=cmd|' /C calc'!A0", "'@x", "''@x", "-5", "other"}
     reasons = privurn.verify(tmp_path / "out").reasons

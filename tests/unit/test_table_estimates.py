@@ -16,6 +16,8 @@ from privurn.inference.tables.discrepancy import MOST, learn_discrepancy
 from privurn.inference.tables.features import Features
 from privurn.inference.tables.fit import FitSettings, fit_mixture
 from privurn.inference.tables.formula import LinearRegression, LogisticRegression, PoissonRegression, regression_from_text
+from privurn.inference.tables.mixture import MixtureOfProducts
+from privurn.inference.tables.model_noise import by_pairs
 from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.tables.regression import GeneralisedLinear
 from privurn.mechanisms.marginal_counts import count_marginals
@@ -225,6 +227,39 @@ def test_intervals_cover_and_taking_the_model_for_the_data_does_not():
     assert (np.abs(valid) < 1.96).mean() > 0.9
     assert (valid**2).mean() < 1.7
     assert (np.abs(naive) < 1.96).mean(axis=0).min() < 0.5
+
+
+SMALL = TableDomain({"a": Grid(0, 3, 1), "b": Categories(["x", "y"]), "c": Categories(["p", "q", "r"])})
+LAWS = ([0.1, 0.2, 0.3, 0.4], [0.6, 0.4], [0.1, 0.3, 0.6])
+TRUTHS = {"mean(a)": 2.0, "P(b=x)": 0.6, "P(c=p)": 0.1, "P(b=x, c=p)": 0.06, "mean(a | b=x)": 2.0, "P(a=3, b=x, c=r)": 0.144}
+
+
+@pytest.mark.parametrize("scale", [30.0, 300.0])
+def test_intervals_cover_where_the_noise_hides_what_the_model_is_fitted_to(scale):
+    """Of 500 records. A model that follows the noise is sure of itself: its own variance would cover half of the time."""
+    sets = every_set(SMALL.sizes, order=3)
+    made = NoisyMarginals(n=500, sizes=SMALL.sizes, sets=sets, scales=(scale,) * len(sets), noise="discrete-gaussian")
+    quick, inside = FitSettings(classes=10, pair_steps=60, triple_steps=0), []
+    for run in range(8):
+        rng = np.random.default_rng([3, run])
+        codes = np.array([rng.choice(len(law), 500, p=law) for law in LAWS], np.uint16)
+        counts = made.simulate(count_marginals([codes], made.layout), rng=rng).astype(float)
+        found = table_posterior(MeasuredTable(made, counts, SMALL), ask=list(TRUTHS), settings=quick)
+        inside.append([each.lower <= TRUTHS[each.name] <= each.upper for each in found.summary()])
+    assert np.mean(inside) > 0.85
+
+
+def test_a_function_of_pairs_is_taken_apart_into_pairs():
+    """All of it but a constant; an interaction of three columns that are independent leaves nothing."""
+    rng = np.random.default_rng(4)
+    shares = [rng.dirichlet(np.ones(k)) for k in (2, 3, 4)]
+    mixture = MixtureOfProducts((2, 3, 4), np.ones(1), np.concatenate(shares)[None, :])
+    function = rng.normal(size=(2, 3, 1)) + rng.normal(size=(1, 3, 4)) + rng.normal(size=(2, 1, 4))
+    parts = dict(by_pairs(function, (0, 1, 2), mixture))
+    whole = parts[0, 1][:, :, None] + parts[1, 2][None, :, :] + parts[0, 2][:, None, :]
+    assert np.ptp(function - whole) < 1e-12
+    interaction = np.einsum("i,j,k->ijk", *(np.eye(len(share))[0] - share[0] for share in shares))
+    assert all(np.ptp(part) < 1e-12 for _, part in by_pairs(interaction, (0, 1, 2), mixture))
 
 
 def test_planted_errors_are_caught():

@@ -69,5 +69,6 @@ class Release:
         )
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
-        remarks = (*self.remarks, MARKED) if file_format == "csv" and needs_marks(self.table) else self.remarks
+        tables = [self.table] if self.synthetic is None else [self.table, self.synthetic.table]
+        remarks = (*self.remarks, MARKED) if file_format == "csv" and any(map(needs_marks, tables)) else self.remarks
         return replace(self, certificate=certificate, remarks=remarks)

@@ -20,7 +20,7 @@ def label_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _plain_category(value: object) -> Any:
+def plain_value(value: object) -> Any:
     """Text, numbers and booleans as they are; NumPy's scalars as Python's; dates and the like as text."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
@@ -48,7 +48,7 @@ class Categories(ColumnDomain):
     def __post_init__(self) -> None:
         if isinstance(self.values, str):
             raise DomainError("categories must be a list of values, not one text.", hint="For example ['north', 'south']")
-        object.__setattr__(self, "values", tuple(_plain_category(value) for value in self.values))
+        object.__setattr__(self, "values", tuple(plain_value(value) for value in self.values))
         if not isinstance(self.ignore_case, bool):
             raise DomainError("ignore_case must be true or false.")
         if not self.values:

@@ -1,6 +1,7 @@
 """Domains of dates and times: equal steps of the calendar or of the clock, in order."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
@@ -16,6 +17,9 @@ STEP = re.compile(rf"([0-9]{{1,9}})?\s*({'|'.join((*SECONDS, *MONTHS))})s?")
 LAST_DAY_OF_ALL_MONTHS = 28
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1)
+LAST_MOMENT = 2**62
+"""Microseconds since 1970: sums and differences of earlier moments have 64 bits."""
+
 EXAMPLE = "For example Dates('2020-01-01', '2023-12-31', 'month')"
 
 
@@ -61,6 +65,8 @@ class Dates(ColumnDomain):
         super().__post_init__()
         if self.months and self.month_of(self.n_values) >= 12 * datetime.max.year:
             raise DomainError("the last step ends after the year 9999.", hint="Use an earlier end")
+        if self.begins(self.n_values) >= LAST_MOMENT:
+            raise DomainError("the last step ends after all times that 64 bits hold.", hint="Use a shorter step")
 
     @property
     def days_only(self) -> bool:
@@ -103,6 +109,12 @@ class Dates(ColumnDomain):
         """In which month, counted from the year 0, a step of months begins."""
         start = _datetime(self.start)
         return 12 * start.year + start.month - 1 + cell * self.months
+
+    def cell_of(self, value: Moment) -> int | None:
+        """The step that a moment lies in; None for one outside."""
+        moment = _microseconds(_moment(value))
+        inside = self.begins(0) <= moment < self.begins(self.n_values)
+        return bisect_right(range(self.n_values), moment, key=self.begins) - 1 if inside else None
 
     def begins(self, cell: int) -> int:
         """Microseconds from 1970 to the beginning of a step; of the one after the last, to the end."""

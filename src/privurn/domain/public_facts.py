@@ -1,14 +1,17 @@
 """What is publicly known of a table beyond its columns: cells that no record can be in, and marginals from public sources."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from privurn.domain.categories import Categories, label_text
 from privurn.domain.column import ColumnDomain
+from privurn.domain.dates import Dates
 from privurn.domain.numeric import Bins, Grid
 from privurn.errors import DomainError
+from privurn.exact_numbers import exact
 
 Place = tuple[int, int]
 """A column's place among all, and a cell of it."""
@@ -38,6 +41,10 @@ def known_shares(known: Mapping[Any, Any], columns: Mapping[str, ColumnDomain]) 
         places = [_place(name, names) for name in asked]
         if not 1 <= len(places) <= 2 or len(set(places)) != len(places):
             raise DomainError("a known marginal is of one column or two.", hint=KNOWN)
+        if tuple(sorted(places)) in found:
+            raise DomainError(
+                f"the marginal of {', '.join(asked)} is known twice.", hint="State it in one order of its columns"
+            )
         try:
             rows = [list(map(float, row)) for row in (shares if len(places) == 2 else [shares])]
         except (TypeError, ValueError):
@@ -65,15 +72,20 @@ def _cell(column: ColumnDomain, value: Any, name: str) -> int:
     if value is None:
         found = column.null_cell
     elif isinstance(column, Categories):
-        labels = [label_text(each) for each in column.values]
-        text = label_text(value)
+        labels = [column.compared(label_text(each)) for each in column.values]
+        text = column.compared(label_text(value))
         found = labels.index(text) if text in labels else column.other_cell if text == "other" else None
+    elif value == "other":
+        found = column.other_cell
+    elif isinstance(column, Dates):
+        found = column.cell_of(value)
     elif isinstance(column, Grid):
-        steps = (Fraction(str(value)) - column.bounds[0]) / column.spacing
+        steps = (exact(value, name=f"a structural zero of {name!r}") - column.bounds[0]) / column.spacing
         found = int(steps) if steps.denominator == 1 and 0 <= steps < column.n_values else None
     elif isinstance(column, Bins):
-        below = sum(Fraction(edge) <= Fraction(str(value)) for edge in column.edges) - 1
-        found = below if 0 <= below < column.n_values else None
+        edges, number = [Fraction(each) for each in column.edges], exact(value, name=f"a structural zero of {name!r}")
+        inside = edges[0] <= number <= edges[-1]  # the last bin is closed
+        found = min(bisect_right(edges, number), column.n_values) - 1 if inside else None
     if found is None:
         raise DomainError(f"column {name!r} has no such value as its structural zero names.", hint=ZEROS)
     return found

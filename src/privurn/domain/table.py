@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
+from privurn.domain.categories import plain_value
 from privurn.domain.column import MOST_CELLS, ColumnDomain
 from privurn.domain.joint import JointDomain
 from privurn.domain.numeric import Bins
@@ -45,6 +46,8 @@ class TableDomain:
                 )
 
         _ = self.zero_cells  # checked
+        plain = tuple({name: plain_value(value) for name, value in each.items()} for each in self.zeros)
+        object.__setattr__(self, "zeros", plain)
         stated = {tuple(self.names[j] for j in places): shares for places, shares in self.known_shares.items()}
         object.__setattr__(self, "known", stated)
 

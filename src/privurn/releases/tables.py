@@ -12,6 +12,7 @@ from typing import Any
 from privurn.certificates.certify import certify
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
+from privurn.counts import other_size
 from privurn.domain import ColumnDomain, JointDomain, TableDomain
 from privurn.errors import DomainError
 from privurn.inference.tables.fit import Fit
@@ -71,6 +72,8 @@ def release_table(
             counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
         else:
             counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)
+        if n is not None and counts.n != n:
+            raise other_size()
         tell_custodian(special.remarks(counts.n))
         kind = source.kind
     payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)

@@ -12,6 +12,7 @@ SETTINGS: dict[str, Any] = {
 OF_A_CONNECTION = (
     "SET pandas_analyze_sample = 0",  # never guess a column's type from its records
     "SET enable_progress_bar = false",
+    "SET TimeZone = 'UTC'",  # never this computer's
     "SET temp_directory = ''",  # records never spill to a file beside the caller's work
     # Parquet's statistics leave NaN out: with them isnan would be false, and where one record counts would rest on the others.
     "SET disabled_optimizers = 'statistics_propagation'",

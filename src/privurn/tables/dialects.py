@@ -103,8 +103,9 @@ class DuckDB(Dialect):
         return f"row({', '.join(values)})"
 
     def moment(self, value: str, stored: str) -> str:
-        """Text and local times as if they were UTC."""
-        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS TIMESTAMP)'})"
+        """Text and local times as if they were UTC, where text states no offset."""
+        wanted = "TIMESTAMP WITH TIME ZONE" if stored == "VARCHAR" else "TIMESTAMP"
+        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS {wanted})'})"
 
     def day(self, moment: str) -> str:
         """With the time of day."""

@@ -27,6 +27,9 @@ MOST_SHOWN = 20
 ENOUGH = 3
 """Letters by which a name may be known."""
 
+BEYOND = 10**400
+"""Whole numbers from here on are infinite, as they are among floats."""
+
 NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
 
@@ -292,7 +295,9 @@ def _missing(value: Any) -> bool:
     """Whether a Python object stands for nothing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, (float, np.floating, Decimal)) and bool(np.isnan(float(value)))
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling one too, which is no float
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(float(value)))
 
 
 def _list_table(data: list[Any]) -> tuple[Any, frozenset[str]]:
@@ -307,6 +312,8 @@ def _list_table(data: list[Any]) -> tuple[Any, frozenset[str]]:
 
 def _text(value: Any) -> str:
     """A Python object as text; truth values as columns of them are written."""
+    if isinstance(value, int) and abs(value) >= BEYOND:  # Python refuses to write numbers of thousands of digits
+        return "inf" if value > 0 else "-inf"
     return str(value).lower() if isinstance(value, (bool, np.bool_)) else str(value)
 
 

@@ -15,6 +15,7 @@ from privurn.inference.tables.discrepancy import Discrepancy, learn_discrepancy
 from privurn.inference.tables.features import Features
 from privurn.inference.tables.formula import Effect, TableRegression, Variables
 from privurn.inference.tables.mixture import MixtureOfProducts
+from privurn.inference.tables.model_noise import model_noise
 from privurn.inference.tables.regression import GeneralisedLinear
 from privurn.mechanisms.marginal_counts import Columns
 from privurn.mechanisms.table_measurements import MeasuredTable
@@ -113,11 +114,16 @@ def _answered(table: MeasuredTable, mixture: MixtureOfProducts, places: Columns,
     whole = any(set(told) <= set(each) for each in table.layout.sets)  # then every figure is a sum of measured cells
     direct, direct_covariance = _direct_ratios(table, places, np.array(above), np.array(below))
     sampling = _blocks([each.population_covariance - each.table_covariance for each in found])
+    estimates, covariance = (
+        np.concatenate([each.estimate for each in found]),
+        _blocks([each.table_covariance for each in found]),
+    )
+    covariance = covariance + model_noise(table, mixture, ratios, estimates, claimed=np.diag(covariance))
     return Figures(
         names=tuple(each.name for each in asked),
-        estimate=contrast @ (np.concatenate([each.estimate for each in found]) + offset),
-        table_covariance=contrast @ _blocks([each.table_covariance for each in found]) @ contrast.T,
-        population_covariance=contrast @ _blocks([each.population_covariance for each in found]) @ contrast.T,
+        estimate=contrast @ (estimates + offset),
+        table_covariance=contrast @ covariance @ contrast.T,
+        population_covariance=contrast @ (covariance + sampling) @ contrast.T,
         unexplained=np.abs(contrast) @ np.concatenate([each.unexplained * (not whole) for each in found]),
         direct=contrast @ (direct + offset),
         direct_table_deviation=np.sqrt(np.diag(contrast @ direct_covariance @ contrast.T)),

@@ -7,7 +7,8 @@ variance on each of M copies, B the variance between the q, U the mean of the u 
     the population            U + k B         (M - 1)(T/(k B))^2
     the confidential table    k B             M - 1
 
-Copies that were resampled to m records carry that sampling too, which is taken back: k B - U + U m/n and k B - U.
+Copies that were resampled to m records carry that sampling too, which is taken back from B: k B - U + U m/n and k B - U, or,
+where U is larger than B, B/M + U m/n and B/M. What the mean of M copies carries of it is never taken back.
 """
 
 import math
@@ -74,14 +75,14 @@ def combine(
     u = np.zeros(len(q)) if variances is None else np.asarray(variances, np.float64)
     if u.shape != q.shape or not np.all(np.isfinite(u)) or np.any(u < 0.0):
         raise ModelError("each estimate needs one variance, 0 or more.")
-    between = (1.0 + 1.0 / len(q)) * float(np.var(q, ddof=1))
-    within = float(u.mean())
+    spread, within = float(np.var(q, ddof=1)), float(u.mean())
+    between = (1.0 + 1.0 / len(q)) * spread
     if resampled is None:
         variance = between + (within if about == "population" else 0.0)
     else:
         m, n = resampled
         if m < 1 or n < 1:
             raise ModelError("resampled copies have m records each, from tables of n.", hint="resampled=(1000, 20000)")
-        variance = max(between - within, 0.0) + (within * m / n if about == "population" else 0.0)
+        variance = max(spread - within, 0.0) + spread / len(q) + (within * m / n if about == "population" else 0.0)
     freedom = (len(q) - 1) * (variance / between) ** 2 if between > 0.0 else math.inf
     return Combined(estimate=float(q.mean()), variance=variance, degrees_of_freedom=max(freedom, 1.0))
