@@ -147,17 +147,6 @@ def channels() -> "dict[str, type[Channel]]":
     return {**local_channels(), **_classes(GLOBAL_CHANNELS)}
 
 
-def channel_from_parameters(name: str, parameters: dict[str, Any]) -> "Channel":
-    """Rebuild a channel from its own name and `parameters()`."""
-    known = channels()
-    if name not in known:
-        raise CertificateError(f"the channel {name!r} is not known to this version.")
-    try:
-        return known[name].from_parameters(parameters)
-    except INVALID:
-        raise CertificateError("the channel's parameters are not valid.") from None
-
-
 def _classes(entries: Mapping[str, str]) -> dict[str, Any]:
     return {name: _imported(place) for name, place in entries.items()}
 

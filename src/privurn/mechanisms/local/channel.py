@@ -61,12 +61,7 @@ class Channel(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output, as plain data: `from_parameters` gives the same channel back."""
-
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
+        """Everything that fixes the law of the output, as plain data."""
 
 
 class LocalChannel(Channel):
@@ -128,6 +123,11 @@ class LocalChannel(Channel):
     def columns(self, column: str) -> list[str]:
         """Names of the published columns for a confidential one."""
         return [column]
+
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
+        """Inverse of `parameters`."""
 
     @classmethod
     def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
