@@ -261,11 +261,6 @@ class Mechanism(ABC):
         """About what an output costs."""
         return PER_RECORD * self.records + PER_CALL
 
-    @classmethod
-    def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
-        """What a registry entry makes of a certificate's parameters."""
-        return cls.from_parameters(parameters)
-
 
 class Drawn:
     """Released cells, in an order that carries no information.

@@ -8,7 +8,7 @@ enumeration in tests/exact/test_channels.py.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import zcdp_bound
 from privurn.privacy.profile import PrivacyProfile
-
-if TYPE_CHECKING:
-    from privurn.mechanisms.mechanism import Mechanism
 
 LARGEST_EPSILON = 16_384.0
 """Above this the noise would be narrower than 64 steps of the default lattice. A certificate stops far earlier."""
@@ -128,14 +125,6 @@ class LocalChannel(Channel):
     @abstractmethod
     def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
-
-    @classmethod
-    def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
-        """What a registry entry makes of a certificate's parameters: a release through this channel."""
-        from privurn.mechanisms.local.local_release import LocalRelease
-
-        channel = cls.from_parameters(parameters["channel"])
-        return LocalRelease(n=int(parameters["n"]), channel=channel, order=parameters["order"])
 
 
 class GlobalChannel(Channel):
