@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from papers.discovery import new_values_law
 
 from privurn.privacy.calibration import largest_records, smallest_alpha
 from privurn.privacy.composition import compose
 from privurn.privacy.instance.cost import instance_delta
-from privurn.privacy.instance.discovery import new_values_law
 from privurn.privacy.laws.urn import DirichletMultinomialProfile, DirichletProcessProfile, PitmanYorProfile
 
 N = 10**7

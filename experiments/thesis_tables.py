@@ -5,7 +5,7 @@
 R. Lazzarini, Bayesian nonparametric privacy-preserving synthetic data generation (M.Sc. thesis, Politecnico di Milano, 2022-23)
 estimates delta~(epsilon) of its theorem 4.1, corollary 4.1 or proposition 4.2 by simulating releases of one table, in
 tables 1-6 and 9-12. Here each is simulated again (papers.monte_carlo), computed exactly
-(privurn.privacy.instance.papers), and put beside what it leaves out: delta# of the later paper's theorem 1, and the tight
+(papers.thesis), and put beside what it leaves out: delta# of the later paper's theorem 1, and the tight
 two-sided delta (privurn.privacy.instance.cost). Nothing is confidential: the tables of counts are simulated.
 """
 
@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 from papers.monte_carlo import monte_carlo_instance
+from papers.thesis import proposition_4_2, theorem_4_1
 
 from privurn.privacy.instance.cost import instance_delta
 from privurn.privacy.instance.multiplicities import Multiplicities
-from privurn.privacy.instance.papers import proposition_4_2, theorem_4_1
 
 Counts = NDArray[np.int64]
 

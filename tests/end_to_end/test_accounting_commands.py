@@ -203,9 +203,9 @@ def test_instance_of_a_public_domain(here_command, tmp_path):
 
 
 def test_instance_for_people(privurn_command, here_command, tmp_path):
-    done = instance(privurn_command, "\ufeff" + TABLE, *OPEN, "--epsilon", 1, "--comparisons", cwd=tmp_path)
+    done = instance(privurn_command, "\ufeff" + TABLE, *OPEN, "--epsilon", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "thesis_proposition" in done.stdout
+    assert "delta_forward" in done.stdout
     assert "confidential" in done.stdout.splitlines()[0]
     infinite = instance(here_command, TABLE, *OPEN, "--delta", 1e-6, cwd=tmp_path)
     assert "infinite" in infinite.stdout
@@ -246,7 +246,6 @@ def bad_tables():
         "epsilon zero": (TABLE, [*OPEN, "--epsilon", 0]),
         "unlimited": (TABLE, ["--records", "unlimited", "--strength", 1, "--epsilon", 1]),
         "discount one": (TABLE, [*urn, "--discount", 1]),
-        "comparisons on a domain": (TABLE, [*public, "--comparisons"]),
     }
 
 

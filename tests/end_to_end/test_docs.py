@@ -56,7 +56,7 @@ WITH_EXAMPLES = [
 def test_examples_run(page, tmp_path):
     """Commands and code of a page, in order, in an empty folder; the Python blocks share their names.
 
-    Only a page that names a file of the repository's finds that there.
+    Only a page that names a file of the repository's, or its folder of the papers' statements, finds that there.
     """
     if name(page) == "docs/how-to/spark.md" and (reason := spark_session.why_not()):
         pytest.skip(reason)
@@ -65,6 +65,8 @@ def test_examples_run(page, tmp_path):
     for file in set(re.findall(r"python (examples/\w+\.py)", page.read_text())):
         (here / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, here / file)
+    if "from papers." in page.read_text():
+        shutil.copytree(ROOT / "papers", here / "papers")
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool, words in {"python": "", "privurn": "-m privurn"}.items():

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from privurn.certificates.verify import verify
+from privurn.cli.mechanism_options import StatisticsCommand
 from privurn.cli.statistics import statistics
 from privurn.errors import PrivurnError
 
@@ -41,7 +42,7 @@ def command(people, monkeypatch):
     """The command in this process: one start of Python for all its variants."""
     monkeypatch.chdir(people)
     app = typer.Typer()
-    app.command()(statistics)
+    app.command(cls=StatisticsCommand)(statistics)
 
     def run(*words):
         done = CliRunner().invoke(app, [str(word) for word in words])
@@ -122,7 +123,7 @@ WRONG = {
     "reversed bounds": (["people.csv", "--model", "normal", "--y", "age", "--bounds", "9:1"], "reversed"),
     "no response": (["people.csv", "--model", "regression", "--x", "age", "--bounds", "0:1"], "--y"),
     "no floor": (["days.csv", "--model", "dirichlet", "--part", "sleep", "--part", "work"], "--floor"),
-    "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "--floor"),
+    "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "the floor of the parts must be positive"),
     "no model": (["people.csv", "--model", "magic"], "regression, dirichlet"),
     "foreign option": ([*MODELS["table"], "--y", "pay"], "has no --y"),
     "squares of counts": ([*MODELS["poisson"], "--squares", "plain"], "no --squares: that is for regression, normal"),

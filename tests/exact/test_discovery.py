@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from urn_laws import pitman_yor_law
-
-from privurn._kernels.accounting.discovery import distinct_law, log_rising_ratio, run_chain
-from privurn.errors import ModelError, NotCertifiable
-from privurn.privacy.instance.discovery import (
+from papers.discovery import (
     discovery_from_release,
     discovery_given_new_values,
     discovery_probability,
@@ -23,6 +19,11 @@ from privurn.privacy.instance.discovery import (
     expected_new_values,
     new_values_law,
 )
+from papers.new_values import log_rising_ratio
+from urn_laws import pitman_yor_law
+
+from privurn._kernels.accounting.discovery import distinct_law, run_chain
+from privurn.errors import ModelError, NotCertifiable
 
 DISCOUNTS = [Fraction(0), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)]
 EXACT = 1e-12

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.thesis import proposition_4_2, theorem_4_1
 from urn_laws import dirichlet_multinomial_law, hockey_stick
 from urn_laws import pitman_yor_law as sequence_law
 
@@ -24,7 +25,6 @@ from privurn.privacy.instance.cost import (
     instance_delta_public_domain,
     instance_epsilon,
     instance_epsilon_public_domain,
-    instance_pure_epsilon,
 )
 from privurn.privacy.instance.multiplicities import Multiplicities
 from privurn.privacy.laws.urn import DirichletMultinomialProfile, PitmanYorProfile
@@ -226,20 +226,22 @@ def test_the_thesis_theorem_and_proposition(table, discount):
             theorem += weight * bad
             proposition += weight * outside
         arguments = {"epsilon": epsilon, "records": m, "strength": float(strength), "discount": float(discount)}
-        report = instance_delta(list(table), comparisons=True, **arguments)
-        assert report.thesis_theorem is not None
-        assert report.thesis_proposition is not None
-        assert close(report.thesis_theorem, float(theorem)), (arguments, report.thesis_theorem, float(theorem))
-        assert close(report.thesis_proposition, float(proposition)), (arguments, report.thesis_proposition)
-        assert report.delta_forward <= report.thesis_theorem * (1 + EXACT) + 1e-290
+        thesis_theorem = theorem_4_1(Multiplicities.of(table), **arguments)
+        thesis_proposition = proposition_4_2(Multiplicities.of(table), **arguments)
+        assert thesis_theorem is not None
+        assert thesis_proposition is not None
+        assert close(thesis_theorem, float(theorem)), (arguments, thesis_theorem, float(theorem))
+        assert close(thesis_proposition, float(proposition)), (arguments, thesis_proposition)
+        report = instance_delta(list(table), **arguments)
+        assert report.delta_forward <= thesis_theorem * (1 + EXACT) + 1e-290
         seen.add(0.0 < theorem < 1.0)
     assert True in seen
 
 
 def test_the_thesis_figures_exclude_singletons():
-    report = instance_delta([3, 1], epsilon=1.0, records=3, strength=1.0, comparisons=True)
-    assert report.thesis_theorem is None
-    assert report.thesis_proposition is None
+    setting = {"epsilon": 1.0, "records": 3, "strength": 1.0, "discount": 0.0}
+    assert theorem_4_1(Multiplicities.of([3, 1]), **setting) is None
+    assert proposition_4_2(Multiplicities.of([3, 1]), **setting) is None
 
 
 # Identities and properties.
@@ -262,7 +264,6 @@ def test_at_discount_zero_theorem_1_is_corollary_1():
                 )
             expected = float(max(tails))
         report = instance_delta(counts, epsilon=epsilon, records=m, strength=theta)
-        assert report.corollary_1 == report.delta_forward
         assert close(report.delta_forward, expected)
 
 
@@ -367,7 +368,7 @@ def test_never_above_the_global_profile_of_a_public_domain(counts, empty, m, eps
 @given(tables, st.integers(0, 2), st.integers(1, 60), st.floats(0.3, 5.0))
 def test_pure_epsilon_is_where_delta_vanishes(counts, empty, m, alpha):
     cells = len(counts) + empty
-    pure = float(instance_pure_epsilon(counts, cells=cells, records=m, alpha=alpha))
+    pure = float(instance_epsilon_public_domain(counts, delta=0.0, cells=cells, records=m, alpha=alpha))
     if cells == 1:
         assert pure == 0.0
         return
@@ -384,7 +385,8 @@ def test_the_pure_condition_by_enumeration():
         for x, y in neighbours(table, fresh=False):
             p, q = cell_law(x, m, alpha), cell_law(y, m, alpha)
             ratios += [max(p[state] / q[state], q[state] / p[state]) for state in p]
-        found = float(instance_pure_epsilon([count for count in table if count], cells=len(table), records=m, alpha=0.5))
+        counts = [count for count in table if count]
+        found = float(instance_epsilon_public_domain(counts, delta=0.0, cells=len(table), records=m, alpha=0.5))
         assert found == pytest.approx(math.log(max(ratios)), rel=1e-12)
         if 0 not in table:
             assert found > math.log1p(m / (0.5 + min(table)))
@@ -411,8 +413,8 @@ def test_epsilon_for_a_delta_on_a_public_domain():
         epsilon = float(instance_epsilon_public_domain([7, 2, 2], delta=delta, **arguments))
         assert instance_delta_public_domain([7, 2, 2], epsilon=epsilon, **arguments).delta <= delta
         assert instance_delta_public_domain([7, 2, 2], epsilon=epsilon * 0.999, **arguments).delta > delta
-    pure = float(instance_pure_epsilon([7, 2, 2], **arguments))
-    assert float(instance_epsilon_public_domain([7, 2, 2], delta=0.0, **arguments)) == pure
+    pure = float(instance_epsilon_public_domain([7, 2, 2], delta=0.0, **arguments))
+    assert pure == pytest.approx(math.log1p(12 / 1.0), rel=1e-12)
 
 
 def test_a_one_sided_figure_can_hide_the_cost():

@@ -9,12 +9,12 @@ from itertools import product
 
 import mpmath
 import pytest
+from papers.discovery import empirical_bayes, new_values_law
+from papers.thesis import theorem_4_1
 from urn_laws import count_vectors, dirichlet_multinomial_law, hockey_stick, neighbours, pitman_yor_law
 
-from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain, instance_pure_epsilon
-from privurn.privacy.instance.discovery import empirical_bayes, new_values_law
+from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain, instance_epsilon_public_domain
 from privurn.privacy.instance.multiplicities import Multiplicities
-from privurn.privacy.instance.papers import theorem_4_1
 from privurn.privacy.laws.urn import DirichletProcessProfile
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
@@ -238,7 +238,9 @@ def test_on_a_public_domain_corollary_2_is_exact_when_no_cell_is_empty(alpha):
             assert forward == printed
             if all(counts):
                 assert right == printed
-            pure = instance_pure_epsilon([each for each in counts if each], cells=cells, records=m, alpha=float(alpha))
+            pure = instance_epsilon_public_domain(
+                [each for each in counts if each], delta=0.0, cells=cells, records=m, alpha=float(alpha)
+            )
             assert float(pure) == pytest.approx(math.log(right), rel=1e-12)
 
 

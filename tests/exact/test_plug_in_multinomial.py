@@ -4,9 +4,9 @@ import math
 from itertools import product
 
 import pytest
+from papers.plug_in_multinomial import plug_in_multinomial_delta, plug_in_multinomial_epsilon
 from urn_laws import neighbours
 
-from privurn.audits.plug_in_multinomial import plug_in_multinomial_delta, plug_in_multinomial_epsilon
 from privurn.errors import ModelError
 
 

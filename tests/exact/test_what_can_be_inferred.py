@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from docs.inference_matrix import IN_BINS, MODELS, NO, YES, matrix, page
 from test_mechanism_contract import NUMBERS, MechanismContract, contracts
 
 import privurn
 from privurn.errors import PrivurnError
-from privurn.inference.matrix import IN_BINS, MODELS, NO, YES, matrix, page
 from privurn.inference.sums import Budget, TableStatistic
 from privurn.mechanisms.registry import MECHANISMS, REGISTRY, recipes
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from papers.plug_in_multinomial import PlugInMultinomial
 from planted_leaks import OrderedUrn, ReusedSeed, SecretSizeUrn, halved
 
 from privurn.audits import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
-from privurn.audits.plug_in_multinomial import PlugInMultinomial
 from privurn.counts import CountTable
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial

@@ -12,9 +12,9 @@ from privurn.cell_tree import CellTree
 from privurn.domain import Grid, JointDomain
 from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.plans import reduce
-from privurn.inference.run import Schedule
+from privurn.inference.run import Schedule, run_chains
 from privurn.inference.trees.approximation import approximate_posterior
-from privurn.inference.trees.chain import TreeCounts, draw_functionals, draw_tables
+from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -51,16 +51,28 @@ def away(name, cells, n, depths, scale, draws, *, public=True):
     rng = np.random.default_rng(3)
     given = measured(rng.multinomial(n, law / law.sum()), depths, scale, rng, public=public)
     reduction = asked(cells)
-    views, _ = draw_functionals(
-        TreeCounts(measured=given), reduction, schedule=Schedule(chains=4, warm_up=draws // 4, draws=draws, seed=1)
-    )
-    assert max(each.r_hat for each in views["sample"].summary()) < 1.03
+    sampler = TreeSampler(engine=TreeCounts(measured=given), reduction=reduction)
+    drawn = run_chains(sampler, schedule=Schedule(chains=4, warm_up=draws // 4, draws=draws, seed=1))
+    sample = {each.name.removeprefix("sample:"): each for each in drawn.summary() if each.name.startswith("sample:")}
+    assert max(each.r_hat for each in sample.values()) < 1.03
     fast = reduction.evaluate(approximate_posterior(given).counts)
     return {
-        each.name: abs(fast[each.name] - each.mean) / each.deviation
-        for each in views["sample"].summary()
-        if each.name in fast and not each.name.startswith("q") and each.deviation > 0.0
+        name: abs(fast[name] - each.mean) / each.deviation
+        for name, each in sample.items()
+        if name in fast and not name.startswith("q") and each.deviation > 0.0
     }
+
+
+def tables(engine, copies, *, seed, warm_up, thin):
+    """Tables of one chain, so many sweeps apart."""
+    rng = np.random.default_rng(seed)
+    state = engine.start(rng)
+    engine.sweep(state, rng, times=warm_up)
+    found = []
+    for _ in range(copies):
+        engine.sweep(state, rng, times=thin)
+        found.append(engine.table(state))
+    return np.stack(found)
 
 
 @pytest.mark.long
@@ -74,18 +86,18 @@ def test_tables_of_the_chain_and_its_starts_are_what_was_promised():
     rng = np.random.default_rng(2)
     given = measured(rng.multinomial(500, laws(32)["smooth"] / laws(32)["smooth"].sum()), (2, 5), 2.0, rng)
     engine = TreeCounts(measured=given)
-    copies = draw_tables(engine, 6, seed=4, warm_up=50, thin=5)
+    copies = tables(engine, 6, seed=4, warm_up=50, thin=5)
     assert copies.shape == (6, 32)
     assert np.all(copies.sum(axis=1) == 500)
     assert np.all(copies >= 0)
     assert len({tuple(each) for each in copies.tolist()}) == 6
-    assert np.array_equal(copies, draw_tables(engine, 6, seed=4, warm_up=50, thin=5, threads=1))
+    assert np.array_equal(copies, tables(engine, 6, seed=4, warm_up=50, thin=5))
 
 
 def test_copies_of_a_secret_n_vary_in_size():
     rng = np.random.default_rng(2)
     given = measured(rng.multinomial(200, np.full(16, 1 / 16)), (0, 4), 5.0, rng, public=False)
-    sizes = draw_tables(TreeCounts(measured=given), 20, seed=4, warm_up=100, thin=20).sum(axis=1)
+    sizes = tables(TreeCounts(measured=given), 20, seed=4, warm_up=100, thin=20).sum(axis=1)
     assert len(set(sizes.tolist())) > 5
     assert abs(sizes.mean() - 200) < 25
 

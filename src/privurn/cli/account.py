@@ -6,8 +6,8 @@ import typer
 
 from privurn.cli import account_compose, account_instance
 from privurn.cli.console import print_json, print_text
+from privurn.cli.options import Json, NeighbouringOption
 from privurn.cli.parsing import parse_neighbouring, records_number, whole_number
-from privurn.cli.release import Json, NeighbouringOption
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import typer
 
 from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
 from privurn.cli.console import note, print_json, print_text, rounded_up
-from privurn.cli.release import Json
+from privurn.cli.options import Json
 from privurn.errors import FormatError, ModelError, PrivacyError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_text
+from privurn.cli.options import Json
 from privurn.cli.parsing import records_number, whole_number
-from privurn.cli.release import Json
 from privurn.errors import DomainError, FormatError
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ def instance(
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Give it to get delta.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Give it to get the two-sided epsilon.")] = None,
-    comparisons: Annotated[
-        bool, typer.Option("--comparisons", help="Add the thesis's figures (open-domain urns; slower on large tables).")
-    ] = False,
     json: Json = False,
 ) -> None:
     """Instance-level figures of an urn for a table of counts: exact, both directions. Confidential.
@@ -60,11 +57,9 @@ def instance(
         model, given, table = _open_domain(counts, records, strength, discount, cells)
     else:
         model, given, table = _public_domain(counts, records, strength, discount, cells, alpha)
-        if comparisons:
-            raise FormatError("the thesis's figures are for open-domain urns.", hint="Leave --comparisons out")
     found: dict[str, Any]
     if epsilon is not None:
-        report = _report(table, given, epsilon, comparisons=comparisons)
+        report = _report(table, given, epsilon)
         found = {key: value for key, value in report.to_confidential().items() if key != "confidential"}
     else:
         from privurn.privacy.certificate import finite_or_none
@@ -141,12 +136,12 @@ def _public_domain(
     return Urn.alias, {"records": records_number(records), "cells": size, "alpha": alpha}, table
 
 
-def _report(table: list[int], given: dict[str, Any], epsilon: float, *, comparisons: bool) -> "InstanceReport":
+def _report(table: list[int], given: dict[str, Any], epsilon: float) -> "InstanceReport":
     from privurn.privacy.instance.cost import instance_delta, instance_delta_public_domain
 
     if "alpha" in given:
         return instance_delta_public_domain(table, epsilon=epsilon, **given)
-    return instance_delta(table, epsilon=epsilon, comparisons=comparisons, **given)
+    return instance_delta(table, epsilon=epsilon, **given)
 
 
 def _solved(table: list[int], given: dict[str, Any], delta: float) -> "ConfidentialNumber":

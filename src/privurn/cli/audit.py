@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_words, sweeps_bar
+from privurn.cli.options import Json
 from privurn.cli.parsing import check_release, whole_number
-from privurn.cli.release import Json
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:

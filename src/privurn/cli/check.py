@@ -5,23 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text, stages
-from privurn.cli.making import DataFile
-from privurn.cli.parsing import named_column, parse_domain
+from privurn.cli.domain_options import DomainOptions
+from privurn.cli.options import Contributions, DataFile, Delta, Json, grouped
 from privurn.cli.plan import print_options
-from privurn.cli.release import (
-    BinEdges,
-    CategoryLists,
-    Columns,
-    DateSteps,
-    Delta,
-    DomainFile,
-    Grids,
-    IgnoreCase,
-    Json,
-    Nulls,
-    OpenLabelsFlag,
-    Outside,
-)
 
 if TYPE_CHECKING:
     from privurn.releases.check import Check
@@ -40,21 +26,14 @@ WARNING = (
 )
 
 
+@grouped
 def check(
     file: DataFile,
+    *,
     epsilon: Annotated[float, typer.Option("--epsilon", help="To plan for: privacy loss of one replaced record.")] = 1.0,
     delta: Delta = 0.0,
-    column: Columns = None,
-    grid: Grids = None,
-    bins: BinEdges = None,
-    dates: DateSteps = None,
-    categories: CategoryLists = None,
-    open_labels: OpenLabelsFlag = False,
-    domain: DomainFile = None,
-    outside: Outside = None,
-    nulls: Nulls = "error",
-    ignore_case: IgnoreCase = False,
-    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    domain: DomainOptions,
+    contributions: Contributions = 1,
     json: Json = False,
 ) -> None:
     """Show how a table fits a domain: what is missing, unlisted or clamped, and what could be released. Confidential.
@@ -63,23 +42,10 @@ def check(
     """
     from privurn.releases.check import check as make_check
 
-    declared = parse_domain(
-        columns=column,
-        grids=grid,
-        bins=bins,
-        dates=dates,
-        categories=categories,
-        open_labels=open_labels,
-        domain_file=domain,
-        outside=outside,
-        nulls=nulls,
-        ignore_case=ignore_case,
-    )
+    declared = domain.named(domain.declared())
     with stages(quiet=json) as progress:
         progress("counting")
-        found = make_check(
-            file, domain=named_column(declared, column), epsilon=epsilon, delta=delta, contributions=contributions
-        )
+        found = make_check(file, domain=declared, epsilon=epsilon, delta=delta, contributions=contributions)
     note(WARNING)
     if json:
         print_json(found.to_confidential())
@@ -88,7 +54,6 @@ def check(
 
 
 def _report(found: "Check") -> None:
-
     rows = [
         (
             each.name,

@@ -10,21 +10,9 @@ import typer
 
 from privurn.cli import compare_tables
 from privurn.cli.console import note, print_json, print_table, print_text, print_words
-from privurn.cli.parsing import named_column, parse_domain, parse_model, whole_number
-from privurn.cli.release import (
-    BinEdges,
-    CategoryLists,
-    Columns,
-    DateSteps,
-    Delta,
-    DomainFile,
-    Epsilon,
-    Grids,
-    IgnoreCase,
-    Json,
-    Nulls,
-    Outside,
-)
+from privurn.cli.domain_options import DomainOptions
+from privurn.cli.options import DataFile, Delta, Epsilon, Json, grouped
+from privurn.cli.parsing import parse_model, whole_number
 from privurn.errors import FormatError
 from privurn.extras import need
 
@@ -51,19 +39,13 @@ WARNING = (
 )
 
 
+@grouped
 def compare(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob in quotes.")],
+    file: DataFile,
     epsilon: Epsilon,
+    *,
     delta: Delta = 0.0,
-    column: Columns = None,
-    grid: Grids = None,
-    bins: BinEdges = None,
-    dates: DateSteps = None,
-    categories: CategoryLists = None,
-    domain: DomainFile = None,
-    outside: Outside = None,
-    nulls: Nulls = "error",
-    ignore_case: IgnoreCase = False,
+    domain: DomainOptions,
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", metavar="NAME", help="Compare only these; may be given several times.")
     ] = None,
@@ -101,17 +83,7 @@ def compare(
     from privurn.reports.comparison.comparison import Runs
     from privurn.reports.comparison.comparison import compare as make_comparison
 
-    declared = parse_domain(
-        columns=column,
-        grids=grid,
-        bins=bins,
-        dates=dates,
-        categories=categories,
-        domain_file=domain,
-        outside=outside,
-        nulls=nulls,
-        ignore_case=ignore_case,
-    )
+    declared = domain.declared()
     if plot is not None:
         need("plots", what="pictures")
     number = None if runs is None else whole_number(runs)
@@ -133,7 +105,7 @@ def compare(
     with _progress(quiet=json) as progress:
         found = make_comparison(
             file,
-            domain=named_column(declared, column),
+            domain=domain.named(declared),
             epsilon=epsilon,
             delta=delta,
             mechanisms=mechanism,

@@ -14,7 +14,7 @@ from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_tables, 
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
-from privurn.cli.release import Json
+from privurn.cli.options import Json
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:

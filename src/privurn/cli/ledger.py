@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_text, print_words, rounded_up, stages
+from privurn.cli.options import Json, NeighbouringOption
 from privurn.cli.parsing import check_release, parse_neighbouring
-from privurn.cli.release import Json, NeighbouringOption
 
 if TYPE_CHECKING:
     from privurn.privacy.certificate import Certificate

@@ -25,7 +25,7 @@ from privurn.cli import (
     statistics,
     verify,
 )
-from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand
+from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand, StatisticsCommand
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
@@ -59,7 +59,7 @@ app.command("check", epilog=check.EXAMPLES)(check.check)
 app.command("release", cls=MechanismCommand, epilog=release.EXAMPLES)(release.release)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("privatise", cls=ChannelCommand, epilog=privatise.EXAMPLES)(privatise.privatise)
-app.command("statistics", epilog=statistics.EXAMPLES)(statistics.statistics)
+app.command("statistics", cls=StatisticsCommand, epilog=statistics.EXAMPLES)(statistics.statistics)
 app.command("infer", epilog=infer.EXAMPLES)(infer.infer)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

@@ -1,21 +1,22 @@
-"""Options of mechanisms and channels, one group each, from the fields of their recipes; read when a command runs."""
+"""Options of mechanisms, channels and sums, one group each, from the fields of their recipes; read when a command runs."""
 
 import inspect
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin
 
 import typer
 from typer.core import TyperCommand
 
-from privurn.cli.parsing import parse_model, whole_number
+from privurn.cli.parsing import number, parse_model, whole_number
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.mechanisms.recipe import Recipe
 
 SHOWN, ASKED = "privurn.shown", "privurn.asked"
+NOT_GIVEN: tuple[Any, ...] = (None, False, [], ())
 
 
 class RecipeCommand(TyperCommand):
@@ -23,6 +24,8 @@ class RecipeCommand(TyperCommand):
 
     word: ClassVar[str]
     """The option that names a recipe."""
+    others: ClassVar[tuple[str, ...]] = ("auto",)
+    """What may be named beside the recipes."""
 
     @classmethod
     @abstractmethod
@@ -53,13 +56,15 @@ class RecipeCommand(TyperCommand):
     def asked(cls, context: typer.Context, kind: Any) -> Any:
         """The recipe with the options that were given."""
         known = recipe_fields(kind)
-        given = {key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False)}
+        given = {
+            key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False, [], ())
+        }
         for flag in given:
             if flag not in known:
                 users = [alias for alias, other in cls.recipes().items() if flag in recipe_fields(other)]
                 has = f"{kind.alias} has --{', --'.join(known)}" if known else f"{kind.alias} has no options"
                 raise FormatError(
-                    f"the {cls.word} {kind.alias} has no --{flag}: that is for {' and '.join(users)}.",
+                    f"the {cls.word} {kind.alias} has no --{flag}: that is for {', '.join(users)}.",
                     hint=f"Leave it out, or name that with --{cls.word}; {has}",
                 )
         for flag, each in known.items():
@@ -73,7 +78,7 @@ class RecipeCommand(TyperCommand):
         known = cls.recipes()
         if name not in known:
             raise FormatError(
-                f"the {cls.word} {name!r} is not known.", hint=f"--{cls.word} and one of {', '.join(('auto', *known))}"
+                f"the {cls.word} {name!r} is not known.", hint=f"--{cls.word} and one of {', '.join((*cls.others, *known))}"
             )
         return known[name]
 
@@ -134,6 +139,20 @@ class ChannelCommand(RecipeCommand):
         return channel_recipes()
 
 
+class StatisticsCommand(RecipeCommand):
+    """For `privurn statistics`."""
+
+    word: ClassVar[str] = "model"
+    others: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All models."""
+        from privurn.cli.statistic_models import MODELS
+
+        return MODELS
+
+
 def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
     """The fields of a recipe that are options, by the option's name without dashes before it."""
     return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
@@ -162,6 +181,10 @@ def _read(each: "Field[Any]", value: Any) -> Any:
 
     if each.type in (int, int | None):
         return whole_number(value)
+    if each.type is float:
+        return number(value)
+    if get_origin(each.type) is tuple:
+        return tuple(value)
     return parse_model(value) if each.type == (Model | None) else value
 
 
@@ -174,7 +197,7 @@ def _built(described: "Mapping[str, Field[Any]]", *, panel: str | None) -> list[
     parameters = []
     for flag, each in described.items():
         told = typer.Option(f"--{flag}", help=each.metadata["help"], rich_help_panel=panel, show_default=False)
-        kind: Any = bool if each.type is bool else str | None
+        kind: Any = bool if each.type is bool else list[str] | None if get_origin(each.type) is tuple else str | None
         default = False if each.type is bool else None
         nothing.__annotations__[flag.replace("-", "_")] = annotation = Annotated[kind, told]
         parameters.append(

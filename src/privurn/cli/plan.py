@@ -6,22 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import print_json, print_table, print_text, print_words
-from privurn.cli.parsing import parse_domain, whole_number
+from privurn.cli.domain_options import DomainOptions
+from privurn.cli.options import Contributions, Delta, Epsilon, Json, grouped
+from privurn.cli.parsing import whole_number
 from privurn.cli.profile import Plot
-from privurn.cli.release import (
-    BinEdges,
-    CategoryLists,
-    DateSteps,
-    Delta,
-    DomainFile,
-    Epsilon,
-    Grids,
-    IgnoreCase,
-    Json,
-    Nulls,
-    OpenLabelsFlag,
-    Outside,
-)
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -41,21 +29,15 @@ privurn plan --n 20000 --open-labels --epsilon 1 --delta 1e-6
 privurn plan --n 50000 --domain columns.yaml --epsilon 1 --delta 1e-6"""
 
 
+@grouped
 def plan(
     n: Annotated[str, typer.Option("--n", help="Number of confidential records (public).")],
     epsilon: Epsilon,
+    *,
     delta: Delta = 0.0,
+    domain: DomainOptions,
     cells: Annotated[str | None, typer.Option(help="Number of cells of the public domain, in place of a domain.")] = None,
-    grid: Grids = None,
-    bins: BinEdges = None,
-    dates: DateSteps = None,
-    categories: CategoryLists = None,
-    open_labels: OpenLabelsFlag = False,
-    domain: DomainFile = None,
-    outside: Outside = None,
-    nulls: Nulls = "error",
-    ignore_case: IgnoreCase = False,
-    contributions: Annotated[int, typer.Option(help="Most records that one person may own.")] = 1,
+    contributions: Contributions = 1,
     strength: Annotated[float, typer.Option(help="Strength of the open-domain urns in the table.")] = 1.0,
     discount: Annotated[float, typer.Option(help="Discount of the Pitman-Yor urn in the table.")] = 0.5,
     plot: Plot = None,
@@ -69,22 +51,12 @@ def plan(
 
     size: int | None
     joint: Any = None
-    if cells is not None and (grid or bins or dates or categories or open_labels or domain):
+    if cells is not None and domain.given:
         raise FormatError("the number of cells is given twice.", hint="--cells, or a domain, not both")
     if cells is not None:
         size = whole_number(cells)
     else:
-        declared = parse_domain(
-            grids=grid,
-            bins=bins,
-            dates=dates,
-            categories=categories,
-            open_labels=open_labels,
-            domain_file=domain,
-            outside=outside,
-            nulls=nulls,
-            ignore_case=ignore_case,
-        )
+        declared = domain.declared()
         joint = JointDomain({"": declared}) if isinstance(declared, ColumnDomain) else declared
         joint = several_columns(joint) if isinstance(joint, dict) else joint
         size = joint.size if isinstance(joint, (Domain, TableDomain)) else None

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli import making
 from privurn.cli.console import print_text, stages
+from privurn.cli.domain_options import DomainOptions
+from privurn.cli.made import guarantee_words, print_opening, show_folder
 from privurn.cli.mechanism_options import ChannelCommand
-from privurn.cli.release import Epsilon, IgnoreCase, Json
+from privurn.cli.options import DataFile, Epsilon, FileFormat, Folder, Json, Making, check_output, grouped
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ privurn privatise visits.parquet --column region --channel randomised-response -
 privurn privatise visits.csv --channel randomised-response --categories town=a,b --categories sex=f,m --epsilon 2 -o noisy"""
 
 
+@grouped
 def privatise(
     context: typer.Context,
-    file: making.DataFile,
+    file: DataFile,
     epsilon: Epsilon,
-    output: making.Folder,
+    output: Folder,
+    *,
     channel: Annotated[
         str,
         typer.Option(
@@ -67,25 +70,21 @@ def privatise(
             show_default="error",
         ),
     ] = None,
-    ignore_case: IgnoreCase = False,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", help="Categories: capitals A-Z and small letters are the same.")
+    ] = False,
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Rows in the order of the file, which tells who is who. Default: shuffled.")
     ] = False,
-    contributions: making.Contributions = 1,
-    ledger: making.LedgerPath = None,
-    no_ledger: making.NoLedger = False,
-    file_format: making.FileFormat = "csv",
-    engine: making.EngineName = "duckdb",
-    master: making.Master = None,
-    remote: making.Remote = None,
-    seed: making.TestSeed = None,
+    file_format: FileFormat = "csv",
+    making: Making,
     json: Json = False,
 ) -> None:
     """Privatise every record of a column, or of several, by itself (local differential privacy) with a certificate."""
     from privurn.releases.privatise import privatise as make
 
-    making.check_output(output, file_format)
-    data = making.data_for(file, engine, master, remote)
+    check_output(output, file_format)
+    data = making.data(file)
     domain = _domain(bounds, categories or [], column or [], nulls=nulls, outside=outside, ignore_case=ignore_case)
     default = "randomised-response" if categories else "laplace"
     asked = ChannelCommand.asked(context, ChannelCommand.named(default if channel == "auto" else channel))
@@ -97,19 +96,18 @@ def privatise(
             epsilon=epsilon,
             delta=delta,
             order="kept" if keep_order else "shuffled",
-            contributions=contributions,
-            ledger=making.payment(ledger, no_ledger),
-            entropy=making.seeded(seed),
+            contributions=making.contributions,
+            ledger=making.payer,
+            entropy=making.entropy,
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]
-    making.show_folder(made, output, json=json, words=lambda: _report(made))
+    show_folder(made, output, json=json, words=lambda: _report(made))
 
 
 def _domain(
     bounds: str | None, categories: list[str], columns: list[str], *, nulls: str, outside: str | None, ignore_case: bool
 ) -> Any:
     """Bounds of a column of numbers, or the categories of one or several."""
-    from privurn.cli.parsing import named_column, parse_domain
     from privurn.domain import Bounds
 
     if (bounds is None) == (not categories):
@@ -122,9 +120,9 @@ def _domain(
             raise FormatError("--outside and --ignore-case are for categories.", hint="Numbers outside the bounds are clamped")
         if len(columns) > 1:
             raise FormatError("only randomised response takes several columns.", hint="Privatise one column at a time")
-        return named_column(Bounds(*parse_bounds(bounds), nulls=nulls), columns)  # type: ignore[arg-type]
-    listed = parse_domain(columns=columns, categories=categories, outside=outside, nulls=nulls, ignore_case=ignore_case)
-    return named_column(listed, columns)
+        return DomainOptions(column=columns).named(Bounds(*parse_bounds(bounds), nulls=nulls))  # type: ignore[arg-type]
+    listed = DomainOptions(column=columns, categories=categories, outside=outside, nulls=nulls, ignore_case=ignore_case)
+    return listed.named(listed.declared())
 
 
 def parse_bounds(text: str) -> tuple[float, float]:
@@ -141,8 +139,8 @@ def parse_bounds(text: str) -> tuple[float, float]:
 def _report(made: "Release") -> None:
     certificate = made.certificate
     name, parameters = certificate["mechanism"]["name"], certificate["mechanism"]["parameters"]
-    making.print_opening(certificate, f"Privatised {certificate['output']['rows']:,} records, each by itself ({name}).")
-    print_text(f"{making.guarantee_words(certificate)}, against everyone who sees the output.")
+    print_opening(certificate, f"Privatised {certificate['output']['rows']:,} records, each by itself ({name}).")
+    print_text(f"{guarantee_words(certificate)}, against everyone who sees the output.")
     if certificate["rho"] is not None:
         print_text(f"           Also rho-zCDP with rho = {certificate['rho']:.4g}.")
     for remark in made.remarks:

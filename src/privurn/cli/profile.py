@@ -7,7 +7,7 @@ import typer
 
 from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
 from privurn.cli.console import note, print_json, print_table, print_text, print_words, rounded_up
-from privurn.cli.release import Json
+from privurn.cli.options import Json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

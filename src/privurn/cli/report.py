@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from privurn.cli.console import note, print_json, print_text
+from privurn.cli.options import Json
 from privurn.cli.parsing import check_release
-from privurn.cli.release import Json
 
 EXAMPLES = """Examples:
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from privurn.cli.console import print_json, print_text
-from privurn.cli.release import Json
+from privurn.cli.options import Json
 
 EXAMPLES = """Examples:
 

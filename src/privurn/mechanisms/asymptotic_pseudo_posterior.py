@@ -131,18 +131,6 @@ class AsymptoticPseudoPosterior(Mechanism):
         rare = "" if self.variant == "unweighted" else ", and rare records weigh less"
         return ErrorSources(shrinkage=f"{model}{rare}", noise="the draw of the model's parameters")
 
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "domain": self.domain.to_json(),
-            "model": self.model.to_json(),
-            "records": self.records,
-            "variant": self.variant,
-            "threshold": self.threshold,
-            "downscale": self.downscale,
-        }
-
     def _bounds(self, summaries: Floats, points: NDArray[np.int64]) -> Floats:
         coefficients = self.model.coefficients(self.model.grid()[np.unique(points)])
         return np.asarray(np.abs(self.model.log_density(summaries, coefficients)).max(axis=1, initial=0.0))

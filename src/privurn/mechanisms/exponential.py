@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.domain import Bins, Grid, JointDomain
 from privurn.errors import Alternative, CalibrationError, ModelError
-from privurn.exact_numbers import rational
 from privurn.mechanisms import exponential_sampling as sampling
 from privurn.mechanisms.exponential_losses import CONTEXT, LOSSES, Loss, LossName, kink
 from privurn.mechanisms.exponential_simulation import simulated_counts
@@ -193,30 +192,15 @@ class ExponentialHistogram(Mechanism):
         return PER_RECORD * self.records * max(1.0, self.cells / 4)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "cells": self.cells,
-            "records": self.records,
-            "epsilon": self.epsilon,
-            "loss": self.loss,
-            "gaps": None if self.gaps is None else [str(gap) for gap in self.gaps],
-            "base": "uniform over histograms",
-        }
+        """The fields, and what the distance is weighed against."""
+        return {**super().parameters(), "base": "uniform over histograms"}
 
     @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "ExponentialHistogram":
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
         if data["base"] != "uniform over histograms":
             raise ModelError("the base measure is not known to this version.")
-        return cls(
-            n=int(data["n"]),
-            cells=int(data["cells"]),
-            records=int(data["records"]),
-            epsilon=float(data["epsilon"]),
-            loss=data["loss"],
-            gaps=None if data["gaps"] is None else tuple(rational(gap) for gap in data["gaps"]),
-        )
+        return super().from_parameters(data)
 
 
 def affordable(*, loss: LossName, cells: int, records: int) -> bool:

@@ -260,6 +260,7 @@ class Discover(Recipe):
 
     alias: ClassVar[str] = "label-discovery"
     needs_domain: ClassVar[bool] = False
+    discovers: ClassVar[bool] = True
 
     share: Number = option(
         "Part of the budget that naming open labels spends, half where left out.", default=0.5, flag="discovery-share"

@@ -272,27 +272,6 @@ class NoisyMarginals(Mechanism):
         """Every count is a call of OpenDP's sampler."""
         return PER_CALL + PER_NOISE * self.rows
 
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "sizes": list(self.sizes),
-            "sets": [list(each) for each in self.sets],
-            "noise": self.noise,
-            "scales": list(self.scales),
-        }
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "NoisyMarginals":
-        """Inverse of `parameters`."""
-        return cls(
-            n=None if data["n"] is None else int(data["n"]),
-            sizes=tuple(int(each) for each in data["sizes"]),
-            sets=tuple(tuple(int(j) for j in each) for each in data["sets"]),
-            noise=data["noise"],
-            scales=tuple(float(each) for each in data["scales"]),
-        )
-
 
 def stated_table(stated: Mapping[str, Any]) -> TableDomain | None:
     """The columns' domains, where they are stated as privurn states them."""

@@ -9,15 +9,16 @@ docs/how-to/add-a-mechanism.md.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
-from privurn.errors import CertificateError, ModelError
+from privurn.errors import ModelError
 from privurn.mechanisms.likelihood import Kind, Likelihood, Numbers
+from privurn.mechanisms.plain_data import rebuilt, stated
 from privurn.mechanisms.published import Cells, Content, Table, stated_joint
 from privurn.privacy.entropy import Entropy, SeededEntropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PrivacyProfile
@@ -111,14 +112,14 @@ class Mechanism(ABC):
             return None
         return 0.5 * min(guarantee.epsilon, self.unit_profile(guarantee).pure_epsilon) ** 2 * ROUND_UP
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output, as plain data: `from_parameters` gives the same mechanism back."""
+        """Everything that fixes the law of the output, as plain data: the fields, unless a mechanism says otherwise."""
+        return stated(self)
 
     @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "Mechanism":
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
-        raise CertificateError(f"{cls.__name__} cannot be rebuilt from a certificate.")
+        return rebuilt(cls, data)
 
     # -- drawing
 
@@ -259,11 +260,6 @@ class Mechanism(ABC):
     def seconds(self, *, contributions: int) -> float:
         """About what an output costs."""
         return PER_RECORD * self.records + PER_CALL
-
-    @classmethod
-    def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
-        """What a registry entry makes of a certificate's parameters."""
-        return cls.from_parameters(parameters)
 
 
 class Drawn:

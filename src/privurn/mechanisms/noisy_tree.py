@@ -303,31 +303,6 @@ class PerturbedTree(Mechanism):
             special = special + simulated_noise(special.shape, noise=kind, scale=self.special_scale, rng=rng)
         return TreeCounts(levels, special)
 
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "shape": list(self.shape),
-            "special": list(self.special),
-            "depths": list(self.depths),
-            "noise": self.noise,
-            "scales": list(self.scales),
-            "special_scale": self.special_scale,
-        }
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "PerturbedTree":
-        """Inverse of `parameters`."""
-        return cls(
-            n=None if data["n"] is None else int(data["n"]),
-            shape=tuple(int(each) for each in data["shape"]),
-            special=tuple(int(each) for each in data["special"]),
-            depths=tuple(int(each) for each in data["depths"]),
-            noise=data["noise"],
-            scales=tuple(float(each) for each in data["scales"]),
-            special_scale=None if data["special_scale"] is None else float(data["special_scale"]),
-        )
-
 
 def check_cells(cells: int) -> None:
     """Refuse a tree over more cells than noise can be added to in a reasonable time."""

@@ -7,14 +7,14 @@ at 0, normalising, smoothing, sampling) is post-processing, done in exact intege
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.errors import CalibrationError, FormatError, ModelError
-from privurn.exact_numbers import Number, exact, rational
+from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
 from privurn.mechanisms.likelihood import NoisyCountsTerm, NoisyRecordsTerm, Numbers, whole_counts
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, PER_RECORD, Drawn, ErrorSources, Mechanism
@@ -217,32 +217,15 @@ class PerturbedHistogram(Mechanism):
         return PER_RECORD * self.records + PER_CALL + PER_NOISE * self.cells
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "cells": self.cells,
-            "records": self.records,
-            "noise": self.noise,
-            "scale": self.scale,
-            "steps": STEPS[self.noise],
-            "publish": self.publish,
-            "smoothing": str(self.smoothing),
-        }
+        """The fields, and the lattice of the noise."""
+        return {**super().parameters(), "steps": STEPS[self.noise]}
 
     @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "PerturbedHistogram":
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
         if int(data["steps"]) != STEPS[data["noise"]]:
             raise ModelError("the noise is on another lattice than this version's.")
-        return cls(
-            n=None if data["n"] is None else int(data["n"]),
-            cells=int(data["cells"]),
-            records=int(data["records"]),
-            noise=data["noise"],
-            scale=float(data["scale"]),
-            publish=data["publish"],
-            smoothing=rational(data["smoothing"]),
-        )
+        return super().from_parameters(data)
 
 
 def lattice_noise(noise: Noise, scale: float) -> tuple[NoiseKind, float]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
-from privurn.exact_numbers import Number, exact, rational
+from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
 from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshContent, FreshLabels, base_from_parameters
 from privurn.mechanisms.likelihood import Numbers, OpenUrnTerm, UrnTerm, whole_counts
@@ -246,28 +246,10 @@ class PitmanYor(Mechanism):
         event = "a label held by one record is released"
         return [lone_label_attack(copied, event=event, claims=(claim,), labels=self.n)]
 
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "n": self.n,
-            "records": self.records,
-            "strength": str(self.strength),
-            "discount": str(self.discount),
-            "base": self.base.parameters(),
-            "old_values_only": self.old_values_only,
-        }
-
     @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "PitmanYor":
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
         """Inverse of `parameters`."""
-        return cls(
-            n=int(data["n"]),
-            records=int(data["records"]),
-            strength=rational(data["strength"]),
-            discount=rational(data["discount"]),
-            base=base_from_parameters(data["base"]),
-            old_values_only=bool(data["old_values_only"]),
-        )
+        return super().from_parameters({**data, "base": base_from_parameters(data["base"])})
 
 
 def _relabelled(tables: NDArray[np.int64], k: int) -> NDArray[np.int64]:

@@ -102,6 +102,8 @@ class Recipe(Asked, ABC):
     """Whether it can keep the number of confidential records secret."""
     needs_domain: ClassVar[bool] = True
     """Whether it needs a public domain; else open labels will do."""
+    discovers: ClassVar[bool] = False
+    """Whether it first decides, for part of the budget (`split`), which open labels may be named (`then`)."""
     whole_tables: ClassVar[bool] = False
     """Whether it is for tables with their columns side by side (`TableDomain`); else for cells taken jointly."""
 

@@ -41,6 +41,9 @@ CHANNELS = {
 }
 """On every record by itself."""
 
+THROUGH_CHANNELS = "privurn.mechanisms.local.local_release:LocalRelease"
+"""A release through any of them."""
+
 STATISTICS = {
     "noisy-regression-statistics": "privurn.mechanisms.sums.regression_statistic:RegressionStatistic",
     "noisy-normal-statistics": "privurn.mechanisms.sums.regression_statistic:NormalStatistic",
@@ -84,8 +87,7 @@ def registered(name: str) -> Any:
 
 def released_by(name: str) -> "type[Mechanism]":
     """The class of what `rebuild` makes: for a channel, that of a release through it."""
-    through = "privurn.mechanisms.local.local_release:LocalRelease"
-    kind: type[Mechanism] = _imported(through) if name in CHANNELS else registered(name)
+    kind: type[Mechanism] = _imported(THROUGH_CHANNELS) if name in CHANNELS else registered(name)
     return kind
 
 
@@ -93,7 +95,8 @@ def rebuild(name: str, parameters: dict[str, Any]) -> "Mechanism":
     """What a certificate or ledger entry names, from its parameters: all of them, of the right types, and no others."""
     kind = registered(name)
     try:
-        made: Mechanism = kind.rebuilt(parameters)
+        through = name in CHANNELS
+        made: Mechanism = _imported(THROUGH_CHANNELS).through(kind, parameters) if through else kind.from_parameters(parameters)
         stated = canonical(made.parameters())
     except INVALID:
         raise CertificateError("the mechanism's parameters are not valid.") from None
@@ -145,17 +148,6 @@ def statistics() -> "dict[str, type[StatisticMechanism]]":
 def channels() -> "dict[str, type[Channel]]":
     """Channels of single records and of all records together, by their own names."""
     return {**local_channels(), **_classes(GLOBAL_CHANNELS)}
-
-
-def channel_from_parameters(name: str, parameters: dict[str, Any]) -> "Channel":
-    """Rebuild a channel from its own name and `parameters()`."""
-    known = channels()
-    if name not in known:
-        raise CertificateError(f"the channel {name!r} is not known to this version.")
-    try:
-        return known[name].from_parameters(parameters)
-    except INVALID:
-        raise CertificateError("the channel's parameters are not valid.") from None
 
 
 def _classes(entries: Mapping[str, str]) -> dict[str, Any]:

@@ -8,14 +8,14 @@ docs/proofs/histograms.md.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
-from privurn.exact_numbers import Number, exact, rational
+from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.alternatives import in_words, number
 from privurn.mechanisms.dirichlet_multinomial import below
 from privurn.mechanisms.histogram_sampling import check_sizes, check_smoothing, mostly_empty, sample_cells
@@ -98,15 +98,6 @@ class SmoothedHistogram(Mechanism):
         """The uniform."""
         share = f"the uniform over {self.cells:,} cells weighs {float(self.weight):.1%} of what is released"
         return ErrorSources(shrinkage=f"shrinkage: {share}")
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {"n": self.n, "cells": self.cells, "records": self.records, "weight": str(self.weight)}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "SmoothedHistogram":
-        """Inverse of `parameters`."""
-        return cls(n=int(data["n"]), cells=int(data["cells"]), records=int(data["records"]), weight=rational(data["weight"]))
 
 
 def calibrate_smoothed_histogram(*, n: int, cells: int, guarantee: Guarantee, records: int | None = None) -> SmoothedHistogram:

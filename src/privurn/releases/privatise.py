@@ -22,7 +22,7 @@ from privurn.mechanisms.registry import local_channels
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
-from privurn.releases.release import pay
+from privurn.releases.payment import pay
 from privurn.tables import Source, decode, open_table
 from privurn.tables.columns import numbers_table, read_numbers
 from privurn.tables.rows import read_cells

@@ -6,28 +6,28 @@ The order matters. Everything public is decided before the data are counted, exc
 public itself; the ledger is debited and flushed before the first random draw; nothing is written until `save`.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privurn.certificates.certify import certify, check_certifiable
+from privurn.certificates.certify import certify
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
 from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain, several_columns
-from privurn.errors import ConfidentialWarning, DomainError
+from privurn.errors import DomainError
 from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
-from privurn.mechanisms.label_discovery import OTHER, Discover, kept_counts
+from privurn.mechanisms.label_discovery import OTHER, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.recipe import Public, Recipe
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
+from privurn.releases.payment import pay, tell_custodian
 from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table
 from privurn.tables.column_names import unused
 from privurn.tables.special_cells import SpecialCells
@@ -128,20 +128,7 @@ def release(
     job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind)
     if isinstance(named, JointDomain):
         return _public_domain(job, named)
-    return _discovered_labels(job, recipe, named) if isinstance(recipe, Discover) else _open_labels(job, named)
-
-
-def tell_custodian(remarks: Iterable[str]) -> None:
-    """Warn of what was seen in the data, before anything is paid; no part of a release."""
-    for remark in remarks:
-        warnings.warn(f"confidential, for the custodian alone: {remark}", ConfidentialWarning, stacklevel=3)
-
-
-def pay(payer: Payer, mechanism: Mechanism, guarantee: Guarantee, *, domain: dict[str, Any], n: int | None) -> Payment:
-    """Debit the guarantee asked for, because that is what the certificate promises, for what can be certified."""
-    check_certifiable(mechanism, domain)
-    rho = mechanism.zcdp(guarantee)
-    return payer.pay(Spent(guarantee=guarantee, rho=rho, description=mechanism.name, parameters=mechanism.parameters()), n=n)
+    return _discovered_labels(job, named) if recipe.discovers else _open_labels(job, named)
 
 
 @dataclass(frozen=True)
@@ -206,8 +193,9 @@ def _check_spread(recipe: Recipe, domain: JointDomain) -> None:
         raise DomainError("only records in bins can be spread out.", hint="Leave within='uniform' out")
 
 
-def _discovered_labels(job: _Job, recipe: Discover, column: str) -> Release:
+def _discovered_labels(job: _Job, column: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
+    recipe: Any = job.recipe
     with offering(recipe, job.public):
         discovery, rest = recipe.split(job.public.guarantee)
     whole = Spent(guarantee=job.public.guarantee, rho=None, description=recipe.alias)  # the urn is not known yet

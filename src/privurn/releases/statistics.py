@@ -10,7 +10,7 @@ from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.statistic import StatisticMechanism, opened
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
-from privurn.releases.release import pay
+from privurn.releases.payment import pay
 
 
 def release_statistics(

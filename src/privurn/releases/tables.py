@@ -24,7 +24,7 @@ from privurn.mechanisms.recipe import Public, Recipe
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
-from privurn.releases.release import pay, tell_custodian
+from privurn.releases.payment import pay, tell_custodian
 from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.draws import Draws
-from privurn.inference.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
+from privurn.inference.run import Arrays
 from privurn.inference.trees.approximation import TreePosterior, approximate_posterior
 from privurn.inference.trees.gaussian import subtree_estimates
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
@@ -184,11 +183,10 @@ class TreeCounts:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeSampler:
-    """The chain with functionals of each state: of the population, and of the confidential records; or whole tables."""
+    """The chain with functionals of each state: of the population, and of the confidential records."""
 
     engine: TreeCounts
-    reduction: "Reduction | None" = None
-    tables: bool = False
+    reduction: "Reduction"
 
     @property
     def name(self) -> str:
@@ -204,11 +202,10 @@ class TreeSampler:
         """Hash of measurements, base measure and functionals."""
         measured = self.engine.measured
         settings = (measured.tree, measured.depths, measured.noise, measured.total, measured.special, measured.special_noise)
-        digest = hashlib.sha256(repr((settings, self.engine.largest_n, self.tables)).encode())
+        digest = hashlib.sha256(repr((settings, self.engine.largest_n)).encode())
         arrays: list[Any] = [*measured.noisy, np.array(CONCENTRATIONS)]
         arrays += [] if self.engine.base is None else [self.engine.base]
-        arrays += [] if self.reduction is None else [self.reduction.groups, *self.reduction.plan]
-        for each in arrays:
+        for each in [*arrays, self.reduction.groups, *self.reduction.plan]:
             digest.update(np.ascontiguousarray(each).tobytes())
         return digest.hexdigest()
 
@@ -219,17 +216,14 @@ class TreeSampler:
     def advance(
         self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool
     ) -> tuple[Arrays, Arrays]:
-        """Sweeps; after every thin-th the functionals, n where it is secret, and the table where tables are kept."""
+        """Sweeps; after every thin-th the functionals, and n where it is secret."""
         if warming:
             self.engine.sweep(state, rng, times=sweeps)
             return {}, {}
         kept = sweeps // thin
-        names = () if self.reduction is None else self.reduction.names
-        found: Arrays = {f"{of}:{name}": np.empty(kept) for of in ("population", "sample") for name in names}
+        found: Arrays = {f"{of}:{name}": np.empty(kept) for of in ("population", "sample") for name in self.reduction.names}
         if self.engine.measured.total is None:
             found["n"] = np.empty(kept, np.int64)
-        if self.tables:
-            found["counts"] = np.empty((kept, self.engine.cells), np.int64)
         rates: dict[str, list[float]] = {}
         for d in range(kept):
             for key, value in self.engine.sweep(state, rng, times=thin).items():
@@ -237,64 +231,8 @@ class TreeSampler:
             table = self.engine.table(state)
             if "n" in found:
                 found["n"][d] = table.sum()
-            if self.tables:
-                found["counts"][d] = table
-            if self.reduction is not None:
-                for of, masses in (("population", self.engine.population(state, rng)), ("sample", table)):
-                    own, cells = self.engine.measured, self.engine.measured.tree.cells
-                    for name, value in self.reduction.evaluate(own.in_domain(masses[:cells], masses[cells:])).items():
-                        found[f"{of}:{name}"][d] = value
+            for of, masses in (("population", self.engine.population(state, rng)), ("sample", table)):
+                own, cells = self.engine.measured, self.engine.measured.tree.cells
+                for name, value in self.reduction.evaluate(own.in_domain(masses[:cells], masses[cells:])).items():
+                    found[f"{of}:{name}"][d] = value
         return found, {key: np.array(values) for key, values in rates.items()}
-
-
-def draw_functionals(
-    engine: TreeCounts,
-    reduction: "Reduction",
-    *,
-    schedule: Schedule,
-    longest: int | None = None,
-    threads: int | None = None,
-    progress: Progress = lambda done, total, figures: None,
-) -> tuple[dict[str, Draws], tuple[str, ...]]:
-    """Draws of functionals of the population and of the sample, and why they should not be trusted, if there is a reason.
-
-    With `longest` the chains go on until they have mixed, or have that many draws.
-    """
-    sampler = TreeSampler(engine=engine, reduction=reduction)
-    attributes = {"how": "Markov chain on the tree's counts, exact moves"}
-    if longest is None:
-        draws = run_chains(sampler, schedule=schedule, threads=threads, progress=progress, attributes=attributes)
-        problems = draws.problems()
-    else:
-        draws, problems = run_until_mixed(
-            sampler,
-            schedule=schedule,
-            longest=longest,
-            threads=threads,
-            progress=progress,
-            attributes=attributes,
-        )
-    views = {}
-    for of in ("population", "sample"):
-        named = {name: draws[f"{of}:{name}"] for name in reduction.names}
-        if "n" in draws:
-            named["n"] = draws["n"]
-        views[of] = Draws(
-            variables=named, markov=True, sample_stats=draws.sample_stats, attributes={**draws.attributes, "of": of}
-        )
-    return views, problems
-
-
-def draw_tables(
-    engine: TreeCounts, copies: int, *, seed: int, warm_up: int = 500, thin: int = 50, threads: int | None = None
-) -> Whole:
-    """Tables of the confidential counts from their posterior, (copy, cell): those of cells by number, then the special ones.
-
-    Copies come from chains of their own, at most four, and are `thin` sweeps apart in each.
-    """
-    if copies < 1:
-        raise ModelError("at least one copy is needed.", hint="For example copies=20")
-    chains = min(4, copies)
-    schedule = Schedule(chains=chains, warm_up=warm_up, draws=-(-copies // chains), thin=thin, seed=seed)
-    draws = run_chains(TreeSampler(engine=engine, tables=True), schedule=schedule, threads=threads)
-    return np.asarray(np.swapaxes(draws["counts"], 0, 1).reshape(-1, engine.cells)[:copies], np.int64)

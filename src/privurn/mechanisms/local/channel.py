@@ -8,7 +8,7 @@ enumeration in tests/exact/test_channels.py.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from privurn.privacy.additive_noise import NoiseKind
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import zcdp_bound
 from privurn.privacy.profile import PrivacyProfile
-
-if TYPE_CHECKING:
-    from privurn.mechanisms.mechanism import Mechanism
 
 LARGEST_EPSILON = 16_384.0
 """Above this the noise would be narrower than 64 steps of the default lattice. A certificate stops far earlier."""
@@ -61,12 +58,7 @@ class Channel(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output, as plain data: `from_parameters` gives the same channel back."""
-
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
+        """Everything that fixes the law of the output, as plain data."""
 
 
 class LocalChannel(Channel):
@@ -130,12 +122,9 @@ class LocalChannel(Channel):
         return [column]
 
     @classmethod
-    def rebuilt(cls, parameters: dict[str, Any]) -> "Mechanism":
-        """What a registry entry makes of a certificate's parameters: a release through this channel."""
-        from privurn.mechanisms.local.local_release import LocalRelease
-
-        channel = cls.from_parameters(parameters["channel"])
-        return LocalRelease(n=int(parameters["n"]), channel=channel, order=parameters["order"])
+    @abstractmethod
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
+        """Inverse of `parameters`."""
 
 
 class GlobalChannel(Channel):

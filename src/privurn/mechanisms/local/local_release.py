@@ -128,6 +128,12 @@ class LocalRelease(Mechanism):
         """Everything that fixes the law of the output."""
         return {"n": self.n, "order": self.order, "channel": self.channel.parameters()}
 
+    @classmethod
+    def through(cls, channel: type[LocalChannel], parameters: dict[str, Any]) -> "LocalRelease":
+        """Inverse of `parameters` for a channel of that kind."""
+        made = channel.from_parameters(parameters["channel"])
+        return cls(n=int(parameters["n"]), channel=made, order=parameters["order"])
+
     # -- what is published
 
     @property

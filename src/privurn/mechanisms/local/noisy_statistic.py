@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import ModelError
 from privurn.mechanisms.local.channel import GlobalChannel, check_target, whole_number
-from privurn.mechanisms.local.statistics import HistogramStatistic, MarginalsStatistic, MomentsStatistic, Statistic
+from privurn.mechanisms.local.statistics import HistogramStatistic, Statistic
 from privurn.mechanisms.local.vector_noise import VectorLaplaceProfile
 from privurn.privacy.additive_noise import NoiseKind, check_scale, log_mass, noisy_integers, simulated_noise
 from privurn.privacy.conversions import ZeroConcentratedProfile
@@ -18,12 +18,6 @@ from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ratio_up
 from privurn.privacy.laws.noisy_counts import Noise, NoisyCountsProfile
 from privurn.privacy.profile import ROUND_UP, PrivacyProfile, smallest_admissible
-
-STATISTICS: Mapping[str, type[Statistic]] = {
-    "histogram": HistogramStatistic,
-    "moments": MomentsStatistic,
-    "marginals": MarginalsStatistic,
-}
 
 COUNT_NOISE: Mapping[NoiseKind, Noise] = {"laplace": "discrete-laplace", "gaussian": "discrete-gaussian"}
 
@@ -137,9 +131,3 @@ class NoisyStatisticChannel(GlobalChannel):
     def parameters(self) -> dict[str, Any]:
         """Statistic, size and noise."""
         return {"statistic": self.statistic.parameters(), "n": self.n, "noise": self.noise, "scale": self.scale}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-        statistic = STATISTICS[data["statistic"]["kind"]].from_parameters(data["statistic"])
-        return cls(statistic=statistic, n=int(data["n"]), noise=data["noise"], scale=data["scale"])

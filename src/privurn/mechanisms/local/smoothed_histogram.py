@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.counts import CountTable
 from privurn.errors import ModelError
-from privurn.exact_numbers import rational
 from privurn.mechanisms.local.channel import GlobalChannel, check_bounds
 from privurn.mechanisms.local.statistics import HistogramStatistic, equal_bins
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram, calibrate_smoothed_histogram
@@ -120,14 +119,3 @@ class SmoothedHistogramChannel(GlobalChannel):
         lower, upper = self.bounds
         sizes = {"bins": self.bins, "n": self.n, "draws": self.draws}
         return {"lower": lower, "upper": upper, **sizes, "weight": str(self.weight)}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-        return cls(
-            bounds=(data["lower"], data["upper"]),
-            bins=int(data["bins"]),
-            n=int(data["n"]),
-            draws=int(data["draws"]),
-            weight=rational(data["weight"]),
-        )

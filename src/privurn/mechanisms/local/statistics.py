@@ -6,7 +6,7 @@ A record touches few coordinates (its bin, its cell of each marginal, or all of 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,11 +51,6 @@ class Statistic(ABC):
     def parameters(self) -> dict[str, Any]:
         """Plain data with the `kind`."""
 
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramStatistic(Statistic):
@@ -93,11 +88,6 @@ class HistogramStatistic(Statistic):
     def parameters(self) -> dict[str, Any]:
         """Bounds and bins."""
         return {"kind": self.kind, "lower": self.bounds[0], "upper": self.bounds[1], "bins": self.bins}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-        return cls(bounds=(data["lower"], data["upper"]), bins=int(data["bins"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +136,6 @@ class MomentsStatistic(Statistic):
         """Bounds, degree and lattice."""
         lower, upper = self.bounds
         return {"kind": self.kind, "lower": lower, "upper": upper, "degree": self.degree, "unit": self.unit}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-        return cls(bounds=(data["lower"], data["upper"]), degree=int(data["degree"]), unit=int(data["unit"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +198,3 @@ class MarginalsStatistic(Statistic):
     def parameters(self) -> dict[str, Any]:
         """Sizes and marginals."""
         return {"kind": self.kind, "sizes": list(self.sizes), "marginals": [list(each) for each in self.marginals]}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> Self:
-        """Inverse of `parameters`."""
-        return cls(sizes=tuple(data["sizes"]), marginals=tuple(tuple(each) for each in data["marginals"]))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from privurn.errors import ModelError
 from privurn.mechanisms.sums.noise_law import NoiseLaw
@@ -77,6 +77,12 @@ class Budget:
         return Guarantee(
             epsilon=float(total), delta=self.delta, neighbouring=self.neighbouring, contributions=self.contributions
         )
+
+
+def with_noise(kind: type[M], budget: Budget, **own: Any) -> Callable[[NoiseLaw, NoiseLaw | None], M]:
+    """The mechanism with fields of its `own`, for the budget's neighbours, as a function of its noise and that of n."""
+    shared = {"neighbouring": budget.neighbouring, "contributions": budget.contributions}
+    return lambda noise, size_noise: kind(noise=noise, size_noise=size_noise, **shared, **own)  # type: ignore[arg-type]
 
 
 def with_least_noise(make: Callable[[NoiseLaw, NoiseLaw | None], M], *, budget: Budget, step: float) -> M:

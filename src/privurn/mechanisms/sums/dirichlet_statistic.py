@@ -2,24 +2,22 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.mechanisms.sums.calibrating import Budget, with_least_noise
-from privurn.mechanisms.sums.noise_law import NoiseLaw
-from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
-from privurn.tables import Source
-from privurn.tables.numeric import Missing, numeric_batches
+from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
+from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.numeric import Missing
 
 STEP = 2.0**-24
 """Logarithms are rounded to multiples of this."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirichletStatistic(StatisticMechanism):
+class DirichletStatistic(NumberStatistic):
     """Sums over records of log max(x_j, floor), x a record's parts divided by their sum; `floor` is a public number.
 
     What is no number, or negative, counts as 0; parts that are all 0 become equal. Logarithms are rounded to multiples of
@@ -32,7 +30,6 @@ class DirichletStatistic(StatisticMechanism):
 
     parts: tuple[str, ...]
     floor: float
-    missing: Missing = "error"
     model: ClassVar[str] = "dirichlet"
 
     def __post_init__(self) -> None:
@@ -100,24 +97,6 @@ class DirichletStatistic(StatisticMechanism):
             units[rows, units.argmax(axis=1)] -= excess
         return np.asarray(-np.maximum(units, 0), np.int64)
 
-    def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Logarithms are added by batches."""
-        return summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Parts and floor."""
-        return {"parts": list(self.parts), "floor": self.floor, "missing": self.missing}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "DirichletStatistic":
-        """Inverse of `parameters`."""
-        return cls(
-            **cls.shared_parameters(data),
-            parts=tuple(str(each) for each in data["parts"]),
-            floor=float(data["floor"]),
-            missing=data["missing"],
-        )
-
     @classmethod
     def calibrated(
         cls, *, parts: tuple[str, ...] | list[str], floor: float, budget: Budget, missing: Missing = "error"
@@ -125,16 +104,5 @@ class DirichletStatistic(StatisticMechanism):
         """The mechanism with the least noise for the budget."""
         if budget.noise == "discrete-laplace":
             raise ModelError("logarithms are not whole numbers.", hint="noise='laplace', which is exact on a fine lattice")
-
-        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "DirichletStatistic":
-            return cls(
-                neighbouring=budget.neighbouring,
-                contributions=budget.contributions,
-                noise=noise,
-                size_noise=size_noise,
-                parts=tuple(parts),
-                floor=float(floor),
-                missing=missing,
-            )
-
+        make = with_noise(cls, budget, parts=tuple(parts), floor=float(floor), missing=missing)
         return with_least_noise(make, budget=budget, step=STEP)

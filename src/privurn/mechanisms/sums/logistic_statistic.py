@@ -14,23 +14,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number
-from privurn.mechanisms.sums.calibrating import Budget, with_least_noise
-from privurn.mechanisms.sums.noise_law import NoiseLaw
-from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares, check_enough, columns_from
-from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
-from privurn.tables import Source
-from privurn.tables.numeric import Missing, numeric_batches
+from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
+from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares
+from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.numeric import Missing
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticStatistic(StatisticMechanism):
+class LogisticStatistic(NumberStatistic):
     """Sums of 2 y - 1, of z_j where y = 1, of z_j where y = 0, and of z_j z_k; z the covariates clamped and mapped to [-1, 1].
 
     The response is rounded to the nearest of 0 and 1, and what is no number counts as 0. Covariates, `squares` and
@@ -44,14 +42,15 @@ class LogisticStatistic(StatisticMechanism):
     upper: tuple[float, ...]
     squares: Squares = "plain"
     resolution: int = RESOLUTION
-    missing: Missing = "error"
     model: ClassVar[str] = "logistic"
+    record_a_column: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_covariates(self.covariates)
         if self.response in self.covariates:
             raise DomainError("a column is named twice.", hint="Name every covariate once, and not the response")
-        _ = self.moments  # bounds, squares and lattice are checked there
+        for name in ("lower", "upper"):  # bounds, squares and lattice are checked there
+            object.__setattr__(self, name, getattr(self.moments, name))
         super().__post_init__()
 
     @cached_property
@@ -116,23 +115,6 @@ class LogisticStatistic(StatisticMechanism):
         z, products = each[:, :p], each[:, p:]
         return np.hstack([(2 * y - 1) * np.int64(4**self.resolution), z * y, z * (1 - y), products])
 
-    def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Added by batches, without holding more than one."""
-        sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-        if self.neighbouring == "replace-one":
-            check_enough(n, self.columns)
-        return sums, n
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Columns, bounds and how they are treated."""
-        own = {"response": self.response, "covariates": list(self.covariates), "missing": self.missing}
-        return self.moments.own_parameters() | own
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "LogisticStatistic":
-        """Inverse of `parameters`."""
-        return cls(**cls.shared_parameters(data), **columns_from(data))
-
     @classmethod
     def calibrated(
         cls,
@@ -156,22 +138,17 @@ class LogisticStatistic(StatisticMechanism):
         moments = RegressionStatistic.calibrated(
             response=covariates[-1], covariates=tuple(covariates[:-1]), bounds=bounds, budget=budget, squares=squares
         )
-
-        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "LogisticStatistic":
-            return cls(
-                neighbouring=budget.neighbouring,
-                contributions=budget.contributions,
-                noise=noise,
-                size_noise=size_noise,
-                response=response,
-                covariates=tuple(covariates),
-                lower=moments.lower,
-                upper=moments.upper,
-                squares=squares,
-                resolution=moments.resolution,
-                missing=missing,
-            )
-
+        make = with_noise(
+            cls,
+            budget,
+            response=response,
+            covariates=tuple(covariates),
+            lower=moments.lower,
+            upper=moments.upper,
+            squares=squares,
+            resolution=moments.resolution,
+            missing=missing,
+        )
         return with_least_noise(make, budget=budget, step=4.0**-moments.resolution)
 
 

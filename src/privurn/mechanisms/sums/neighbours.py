@@ -1,21 +1,24 @@
 """Neighbours of noisy sums for an audit: records at the corners of their bounds and hostile ones, read and added up."""
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privurn.mechanisms.sums.statistic import StatisticMechanism, opened
 from privurn.privacy.audit.attack import RAISED, Pair
 from privurn.privacy.audit.bits import off_lattice
 from privurn.privacy.audit.statistics import Batch, Floats, Statistic
+from privurn.tables import open_table
+
+if TYPE_CHECKING:
+    from privurn.mechanisms.sums.statistic import StatisticMechanism
 
 MOST_PAIRS = 5
 Sums = tuple[list[int], int]
 """Exact sums in lattice steps, and the number of records."""
 
 
-def sum_pairs(mechanism: StatisticMechanism) -> list[Pair]:
+def sum_pairs(mechanism: "StatisticMechanism") -> list[Pair]:
     """Pairs of exact sums."""
     ends = mechanism.column_ends()
     low, high = ({name: each[i] for name, each in ends.items()} for i in (0, 1))
@@ -34,7 +37,7 @@ def sum_pairs(mechanism: StatisticMechanism) -> list[Pair]:
     return _worth_drawing(mechanism, found)
 
 
-def _summed(mechanism: StatisticMechanism, plain: dict[str, Any], extra: dict[str, Any] | None) -> Sums | str:
+def _summed(mechanism: "StatisticMechanism", plain: dict[str, Any], extra: dict[str, Any] | None) -> Sums | str:
     """The way of a release from a table to its exact sums; an exception is an output like any other."""
     rows = [plain] * (len(plain) + 1) + ([] if extra is None else [extra] * mechanism.contributions)
     kinds: list[tuple[str, Any]] = []
@@ -43,13 +46,13 @@ def _summed(mechanism: StatisticMechanism, plain: dict[str, Any], extra: dict[st
         kinds.append((name, np.float64 if plain_numbers else object))
     table = np.array([tuple(row[name] for name in mechanism.columns) for row in rows], dtype=kinds)
     try:
-        with opened(table) as source:
+        with open_table(table) as source:
             return mechanism.sum_units(source)
     except Exception as error:
         return f"{RAISED} {type(error).__name__}"
 
 
-def _worth_drawing(mechanism: StatisticMechanism, pairs: list[Pair]) -> list[Pair]:
+def _worth_drawing(mechanism: "StatisticMechanism", pairs: list[Pair]) -> list[Pair]:
     """Pairs whose sums differ most, one for each way to differ, and all whose sums differ by more than they may."""
     kept: dict[Any, Pair] = {}
     for pair in pairs:
@@ -71,7 +74,7 @@ def _worth_drawing(mechanism: StatisticMechanism, pairs: list[Pair]) -> list[Pai
     return [pair for i, pair in enumerate(ranked) if i < MOST_PAIRS or size(pair) > most] or pairs[:1]
 
 
-def _looks(mechanism: StatisticMechanism, first: Sums | str, second: Sums | str) -> tuple[Statistic, ...]:
+def _looks(mechanism: "StatisticMechanism", first: Sums | str, second: Sums | str) -> tuple[Statistic, ...]:
     """The claimed likelihood ratio of the sums, and whether they are on the lattice of their noise."""
     lattice = off_lattice("entries off the lattice", start=0.0, step=min(1.0, mechanism.noise.step))
     if isinstance(first, str) or isinstance(second, str):

@@ -14,18 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number, exact
-from privurn.mechanisms.sums.calibrating import Budget, with_least_noise
+from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.noise_law import LARGEST_UNITS, NoiseLaw
-from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
-from privurn.tables import Source
-from privurn.tables.numeric import Missing, numeric_batches
+from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.numeric import Missing
 
 Squares = Literal["plain", "complement"]
 
@@ -36,7 +35,7 @@ MOST_COLUMNS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionStatistic(StatisticMechanism):
+class RegressionStatistic(NumberStatistic):
     """Sums of z_j and of z_j z_k over all records, z the columns (covariates, then response) clamped and mapped to [-1, 1].
 
     z_j = (2 v - lower_j - upper_j)/(upper_j - lower_j), clipped to [-1, 1] and rounded to multiples of 2^-resolution; what
@@ -53,8 +52,8 @@ class RegressionStatistic(StatisticMechanism):
     upper: tuple[float, ...]
     squares: Squares = "plain"
     resolution: int = RESOLUTION
-    missing: Missing = "error"
     model: ClassVar[str] = "regression"
+    record_a_column: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_bounds(self.columns, self.lower, self.upper)
@@ -135,30 +134,6 @@ class RegressionStatistic(StatisticMechanism):
         doubt = 2.0 * self.noise.deviation / n
         return [name for name, each in zip(self.columns, spread, strict=True) if each < doubt]
 
-    def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Products are added by batches, without holding more than one."""
-        sums, n = summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-        if self.neighbouring == "replace-one":
-            check_enough(n, self.columns)
-        return sums, n
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Columns, bounds and how they are treated."""
-        return {
-            "response": self.response,
-            "covariates": list(self.covariates),
-            "lower": list(self.lower),
-            "upper": list(self.upper),
-            "squares": self.squares,
-            "resolution": self.resolution,
-            "missing": self.missing,
-        }
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "RegressionStatistic":
-        """Inverse of `parameters`."""
-        return cls(**cls.shared_parameters(data), **columns_from(data))
-
     @classmethod
     def calibrated(
         cls,
@@ -186,19 +161,8 @@ class RegressionStatistic(StatisticMechanism):
         resolution = RESOLUTION
 
         def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "RegressionStatistic":
-            return cls(
-                neighbouring=budget.neighbouring,
-                contributions=budget.contributions,
-                noise=noise,
-                size_noise=size_noise,
-                response=response,
-                covariates=tuple(covariates),
-                lower=lower,
-                upper=upper,
-                squares=squares,
-                resolution=resolution,
-                missing=missing,
-            )
+            named = {"response": response, "covariates": tuple(covariates), "lower": lower, "upper": upper, "squares": squares}
+            return with_noise(cls, budget, **named, resolution=resolution, missing=missing)(noise, size_noise)
 
         units = budget.contributions * float(make(NoiseLaw(kind="laplace", scale=1.0, step=4.0**-resolution), None).l1)
         while resolution > 8 and units / (0.01 * budget.epsilon) * 4.0**resolution > LARGEST_UNITS:
@@ -216,25 +180,6 @@ class NormalStatistic(RegressionStatistic):
         if self.covariates:
             raise ModelError("a normal mean has no covariates.", hint="Use the model regression")
         super().__post_init__()
-
-
-def columns_from(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns, bounds and how they are treated, from `own_parameters`."""
-    return {
-        "response": str(data["response"]),
-        "covariates": tuple(str(each) for each in data["covariates"]),
-        "lower": tuple(float(each) for each in data["lower"]),
-        "upper": tuple(float(each) for each in data["upper"]),
-        "squares": data["squares"],
-        "resolution": int(data["resolution"]),
-        "missing": data["missing"],
-    }
-
-
-def check_enough(n: int, columns: tuple[str, ...]) -> None:
-    """Where n is public anyway, insist on as many records as columns."""
-    if n < len(columns):
-        raise DomainError(f"there are fewer records than columns of the model ({len(columns)}).", hint="Use fewer covariates")
 
 
 def column_bounds(

@@ -7,9 +7,9 @@ beside them, with noise of its own. Proofs: docs/proofs/noisy-statistics.md.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.domain import JointDomain
-from privurn.errors import CertificateError, ModelError
+from privurn.errors import CertificateError, DomainError, ModelError
 from privurn.exact_numbers import float_up
 from privurn.mechanisms.likelihood import Kind, Likelihood, Numbers
 from privurn.mechanisms.mechanism import Mechanism
@@ -28,6 +28,7 @@ from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PointProfile, PrivacyProfile
 from privurn.tables import Source, open_table
+from privurn.tables.numeric import Missing, numeric_batches
 
 if TYPE_CHECKING:
     from privurn.privacy.audit.attack import Pair
@@ -137,9 +138,10 @@ class StatisticMechanism(Mechanism):
         """The domain whose cells the sums are counts of; None for other sums."""
         return None
 
-    @abstractmethod
     def own_parameters(self) -> dict[str, Any]:
         """Fields that this mechanism adds, as plain data."""
+        shared = {each.name for each in fields(StatisticMechanism)}
+        return {name: value for name, value in self.parameters().items() if name not in shared}
 
     @abstractmethod
     def sum_units(self, source: Source) -> tuple[list[int], int]:
@@ -265,31 +267,6 @@ class StatisticMechanism(Mechanism):
         """Each sum is a call of OpenDP's sampler."""
         return PER_CALL + PER_NOISE * self.n_entries
 
-    def parameters(self) -> dict[str, Any]:
-        """Everything that fixes the law of the output."""
-        return {
-            "neighbouring": self.neighbouring,
-            "noise": self.noise.to_json(),
-            "size_noise": None if self.size_noise is None else self.size_noise.to_json(),
-            "contributions": self.contributions,
-            **self.own_parameters(),
-        }
-
-    @staticmethod
-    def shared_parameters(data: dict[str, Any]) -> dict[str, Any]:
-        """Fields of this class from `parameters`."""
-        return {
-            "neighbouring": data["neighbouring"],
-            "noise": NoiseLaw.from_json(data["noise"]),
-            "size_noise": None if data["size_noise"] is None else NoiseLaw.from_json(data["size_noise"]),
-            "contributions": int(data["contributions"]),
-        }
-
-    @classmethod
-    @abstractmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "StatisticMechanism":
-        """Inverse of `parameters`."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyStatistics:
@@ -382,14 +359,28 @@ def opened(data: Any) -> Iterator[Source]:
         yield source
 
 
-def summed(
-    batches: Iterable[NDArray[np.float64]], record_units: Callable[[NDArray[np.float64]], NDArray[np.int64]], *, entries: int
-) -> tuple[list[int], int]:
-    """Exact sums of what `record_units` makes of each record, and the number of records."""
-    totals, n = [0] * entries, 0
-    for batch in batches:
-        n += len(batch)
-        for start in range(0, len(batch), AT_ONCE):
-            units = record_units(batch[start : start + AT_ONCE])
-            totals = [total + int(more) for total, more in zip(totals, units.sum(axis=0), strict=True)]
-    return totals, n
+@dataclass(frozen=True, kw_only=True)
+class NumberStatistic(StatisticMechanism):
+    """Sums of what `record_units` makes of each record, whose columns are read as numbers."""
+
+    missing: Missing = "error"
+    record_a_column: ClassVar[bool] = False
+    """Whether there must be as many records as columns, where n is public anyway."""
+
+    @abstractmethod
+    def record_units(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Each record's vector in lattice steps: whole numbers, by a rule that looks at one record."""
+
+    def sum_units(self, source: Source) -> tuple[list[int], int]:
+        """Added exactly, by batches, without holding more than one."""
+        totals, n = [0] * self.n_entries, 0
+        for batch in numeric_batches(source, self.columns, missing=self.missing):
+            n += len(batch)
+            for start in range(0, len(batch), AT_ONCE):
+                units = self.record_units(batch[start : start + AT_ONCE])
+                totals = [total + int(more) for total, more in zip(totals, units.sum(axis=0), strict=True)]
+        if self.record_a_column and self.neighbouring == "replace-one" and n < len(self.columns):
+            raise DomainError(
+                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
+            )
+        return totals, n

@@ -1,17 +1,15 @@
 """Noisy sums of one column of whole numbers: the sufficient statistic of a proportion and of a rate."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise
-from privurn.mechanisms.sums.noise_law import NoiseLaw
-from privurn.mechanisms.sums.statistic import StatisticMechanism, summed
-from privurn.tables import Source
-from privurn.tables.numeric import Missing, numeric_batches
+from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise, with_noise
+from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.numeric import Missing
 
 LARGEST_COUNT = 2**31
 
@@ -19,7 +17,7 @@ S = TypeVar("S", bound="SumStatistic")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumStatistic(StatisticMechanism):
+class SumStatistic(NumberStatistic):
     """Sum over records of one whole number in 0, ..., `upper`, a public bound.
 
     A value is rounded to the nearest whole number and clamped; what is no number counts as 0. A record added, removed or
@@ -28,7 +26,6 @@ class SumStatistic(StatisticMechanism):
 
     column: str
     upper: int = 1
-    missing: Missing = "error"
 
     def __post_init__(self) -> None:
         if isinstance(self.upper, bool) or not isinstance(self.upper, int) or not 1 <= self.upper <= LARGEST_COUNT:
@@ -65,39 +62,10 @@ class SumStatistic(StatisticMechanism):
         whole = np.clip(np.rint(np.where(np.isnan(records), 0.0, records)), 0, self.upper).astype(np.int64)
         return whole * round(1.0 / self.noise.step)
 
-    def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Added by batches."""
-        return summed(numeric_batches(source, self.columns, missing=self.missing), self.record_units, entries=self.n_entries)
-
-    def own_parameters(self) -> dict[str, Any]:
-        """Column and bound."""
-        return {"column": self.column, "upper": self.upper, "missing": self.missing}
-
-    @classmethod
-    def from_parameters(cls: type[S], data: dict[str, Any]) -> S:
-        """Inverse of `parameters`."""
-        return cls(
-            **cls.shared_parameters(data),
-            column=str(data["column"]),
-            upper=int(data["upper"]),
-            missing=data["missing"],
-        )
-
     @classmethod
     def calibrated(cls: type[S], *, column: str, upper: int = 1, budget: Budget, missing: Missing = "error") -> S:
         """The mechanism with the least noise for the budget."""
-
-        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> S:
-            return cls(
-                neighbouring=budget.neighbouring,
-                contributions=budget.contributions,
-                noise=noise,
-                size_noise=size_noise,
-                column=column,
-                upper=upper,
-                missing=missing,
-            )
-
+        make = with_noise(cls, budget, column=column, upper=upper, missing=missing)
         return with_least_noise(make, budget=budget, step=FINE_STEP if budget.noise == "laplace" else 1.0)
 
 

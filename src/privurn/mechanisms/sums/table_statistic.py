@@ -6,11 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain, domain_from_json, label_text
+from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain, label_text
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import decimal_text
 from privurn.mechanisms.likelihood import Kind, NoisyCountsTerm, NoisySizeTerm, Numbers
-from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise
+from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, on_the_private_side, with_least_noise, with_noise
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.statistic import MOST_ENTRIES, StatisticMechanism
 from privurn.privacy.calibration import round_up_to_rational
@@ -143,18 +143,6 @@ class TableStatistic(StatisticMechanism):
         per_record = round(1.0 / self.noise.step)
         return [int(each) * per_record for each in counts.dense(self.domain.size)], counts.n
 
-    def own_parameters(self) -> dict[str, Any]:
-        """The domain."""
-        return {"domain": self.domain.to_json()}
-
-    @classmethod
-    def from_parameters(cls, data: dict[str, Any]) -> "TableStatistic":
-        """Inverse of `parameters`."""
-        domain = domain_from_json(data["domain"])
-        if not isinstance(domain, JointDomain):
-            raise DomainError("a table needs a domain for each of its columns.")
-        return cls(**cls.shared_parameters(data), domain=domain)
-
     @classmethod
     def calibrated(cls, *, domain: JointDomain | Mapping[str, ColumnDomain], budget: Budget) -> "TableStatistic":
         """The mechanism with the least noise for the budget.
@@ -165,16 +153,7 @@ class TableStatistic(StatisticMechanism):
         2.0
         """
         joint = domain if isinstance(domain, JointDomain) else JointDomain(domain)
-
-        def make(noise: NoiseLaw, size_noise: NoiseLaw | None) -> "TableStatistic":
-            return cls(
-                neighbouring=budget.neighbouring,
-                contributions=budget.contributions,
-                noise=noise,
-                size_noise=size_noise,
-                domain=joint,
-            )
-
+        make = with_noise(cls, budget, domain=joint)
         step = FINE_STEP if budget.noise == "laplace" else 1.0
         made = with_least_noise(make, budget=budget, step=step)
         if not budget.gaussian or not isinstance(made.profile, NoisyCountsProfile):

@@ -37,11 +37,6 @@ class InstanceReport(Confidential):
                          times likelier under x than under some y. One direction, and a probability rather than a divergence.
     delta_forward_tight  the tight value of that one direction, never above delta_forward nor above delta.
     floor                chance that a record nobody else shares is released: delta never falls below it. 0 on a public domain.
-    corollary_1          the PY paper's closed form for the Dirichlet process (equal to delta_forward there); None otherwise.
-    thesis_theorem       the thesis's theorem 4.1, at discount 0 its corollary 4.1; for a uniform base measure.
-    thesis_proposition   the thesis's proposition 4.2 (counts of old values only).
-
-    The thesis's figures are None unless comparisons were asked for and its conditions hold (no value occurs once).
     """
 
     epsilon: float
@@ -49,18 +44,13 @@ class InstanceReport(Confidential):
     delta_forward: float
     delta_forward_tight: float
     floor: float
-    corollary_1: float | None = None
-    thesis_theorem: float | None = None
-    thesis_proposition: float | None = None
 
 
-def instance_delta(
-    counts: Counts, *, epsilon: float, records: int, strength: float, discount: float = 0.0, comparisons: bool = False
-) -> InstanceReport:
+def instance_delta(counts: Counts, *, epsilon: float, records: int, strength: float, discount: float = 0.0) -> InstanceReport:
     """Instance-level figures of m = `records` records from the Pitman-Yor urn (discount 0: Dirichlet process) after x.
 
     `counts` holds how often each distinct value occurs (an array, or anything with `.counts`); the base measure has no
-    atoms. `comparisons` adds the thesis's figures, which take seconds on large tables.
+    atoms.
 
     >>> report = instance_delta([40, 25, 30], epsilon=1.0, records=10, strength=1.0)
     >>> report
@@ -71,21 +61,11 @@ def instance_delta(
     epsilon = check_epsilon(epsilon)
     urn = _PitmanYor(Multiplicities.of(counts), records=records, strength=strength, discount=discount)
     forward, delta = urn.divergences(epsilon)
-    arguments = {"epsilon": epsilon, "records": urn.records, "strength": urn.strength}
-    sharp = papers.theorem_1(urn.table, **arguments, discount=urn.discount, floor=urn.floor)  # type: ignore[arg-type]
-    theorem = proposition = None
-    if comparisons:
-        theorem = papers.theorem_4_1(urn.table, **arguments, discount=urn.discount)  # type: ignore[arg-type]
-        proposition = papers.proposition_4_2(urn.table, **arguments, discount=urn.discount)  # type: ignore[arg-type]
+    sharp = papers.theorem_1(
+        urn.table, epsilon=epsilon, records=urn.records, strength=urn.strength, discount=urn.discount, floor=urn.floor
+    )
     return InstanceReport(
-        epsilon=epsilon,
-        delta=delta,
-        delta_forward=max(sharp, forward),
-        delta_forward_tight=forward,
-        floor=urn.floor,
-        corollary_1=sharp if urn.discount == 0.0 else None,
-        thesis_theorem=theorem,
-        thesis_proposition=proposition,
+        epsilon=epsilon, delta=delta, delta_forward=max(sharp, forward), delta_forward_tight=forward, floor=urn.floor
     )
 
 
@@ -123,26 +103,20 @@ def instance_delta_public_domain(
 def instance_epsilon_public_domain(
     counts: Counts, *, cells: int, delta: float, records: int | Unlimited, alpha: float
 ) -> ConfidentialNumber:
-    """Smallest epsilon whose two-sided instance-level delta is at most this one; at delta = 0 the pure epsilon."""
+    """Smallest epsilon whose two-sided instance-level delta is at most this one.
+
+    At delta = 0 it solves m <= (e^epsilon - 1) min{ alpha + n_l - 1 over the cells with n_l >= 1, alpha if some cell is
+    empty }. The one-sided condition on alpha + n_l alone, sometimes quoted, is off by one record.
+
+    >>> round(float(instance_epsilon_public_domain([40, 25, 30], cells=3, delta=0.0, records=10, alpha=2.0)), 4)
+    0.3254
+    """
     urn = _PublicDomain(counts, cells=cells, records=records, alpha=alpha)
     value = urn.pure_epsilon
     if check_delta(delta) > 0.0:
         limit = min(value, LARGEST_EPSILON)
         value = smallest_admissible(lambda epsilon: urn.divergences(epsilon)[1], delta, start=1.0, limit=limit)
     return ConfidentialNumber(value=value, meaning="instance-level epsilon, two-sided")
-
-
-def instance_pure_epsilon(counts: Counts, *, cells: int, records: int | Unlimited, alpha: float) -> ConfidentialNumber:
-    """Smallest epsilon with two-sided instance-level delta = 0 on a public domain.
-
-    m <= (e^epsilon - 1) min{ alpha + n_l - 1 over the cells with n_l >= 1, alpha if some cell is empty }. The one-sided
-    condition on alpha + n_l alone, sometimes quoted, is off by one record.
-
-    >>> round(float(instance_pure_epsilon([40, 25, 30], cells=3, records=10, alpha=2.0)), 4)
-    0.3254
-    """
-    urn = _PublicDomain(counts, cells=cells, records=records, alpha=alpha)
-    return ConfidentialNumber(value=urn.pure_epsilon, meaning="instance-level pure epsilon, two-sided")
 
 
 class _PitmanYor:

@@ -13,6 +13,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def check_positive(name: str, value: float) -> None:
         raise ModelError(f"{name} must be positive and finite.", hint=f"For example {name}=1")
 
 
-def check_whole(name: str, value: int) -> None:
+def check_whole(name: str, value: float) -> None:
     """Insist on a positive whole number."""
     if int(value) != value or value < 1:
         raise ModelError(f"{name} must be a positive whole number.", hint=f"For example {name}=2")
@@ -106,19 +107,29 @@ class SymmetricProfile(PrivacyProfile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceProfile(SymmetricProfile):
+class AdditiveNoiseProfile(SymmetricProfile):
+    """Noise of a `scale` on what a neighbour moves by at most `sensitivity`."""
+
+    scale: float
+    sensitivity: float = 1.0
+    whole: ClassVar[bool] = False
+    """Whether it is on whole numbers."""
+
+    def __post_init__(self) -> None:
+        check_positive("scale", self.scale)
+        if self.whole:
+            check_whole("sensitivity", self.sensitivity)
+        else:
+            check_positive("sensitivity", self.sensitivity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceProfile(AdditiveNoiseProfile):
     """Laplace(scale) noise added to one number that a neighbour changes by at most `sensitivity`.
 
     With e0 = sensitivity/scale: delta(epsilon) = 1 - e^((epsilon - e0)/2) for 0 <= epsilon <= e0, and 0 from e0 on. Numbers
     released together are composed: a histogram in which a neighbour moves one record is two of these.
     """
-
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive("scale", self.scale)
-        check_positive("sensitivity", self.sensitivity)
 
     @property
     def pure_epsilon(self) -> float:
@@ -130,7 +141,7 @@ class LaplaceProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteLaplaceProfile(SymmetricProfile):
+class DiscreteLaplaceProfile(LaplaceProfile):
     """Two-sided geometric noise, P(k) proportional to e^(-|k|/scale), added to one integer that changes by at most D.
 
     With r = e^(-1/scale), D = `sensitivity`, g = D/scale - epsilon and J the largest j with g > 2j/scale: an attacker says
@@ -138,17 +149,8 @@ class DiscreteLaplaceProfile(SymmetricProfile):
     epsilon-DP from D/scale on. Proof: docs/proofs/channels.md, section 2.
     """
 
-    scale: float
     sensitivity: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive("scale", self.scale)
-        check_whole("sensitivity", self.sensitivity)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """sensitivity/scale."""
-        return ratio_up(self.sensitivity, self.scale)
+    whole: ClassVar[bool] = True
 
     def _divergence(self, epsilon: float) -> float:
         step = 1.0 / self.scale
@@ -194,18 +196,11 @@ def gaussian_divergence(mu: float, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianProfile(SymmetricProfile):
+class GaussianProfile(AdditiveNoiseProfile):
     """Gaussian noise of standard deviation `scale` on a number or vector that moves by at most `sensitivity` (Euclidean).
 
     delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), mu = sensitivity/scale.
     """
-
-    scale: float
-    sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive("scale", self.scale)
-        check_positive("sensitivity", self.sensitivity)
 
     @property
     def zcdp(self) -> float:
@@ -217,7 +212,7 @@ class GaussianProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteGaussianProfile(SymmetricProfile):
+class DiscreteGaussianProfile(GaussianProfile):
     """Integer noise, P(k) proportional to e^(-k^2/(2 scale^2)), added to one integer that changes by at most `sensitivity`.
 
     delta(epsilon) = sum over j of P(j) (1 - e^(epsilon - D (D + 2j)/(2 scale^2)))_+, D = sensitivity, summed term by term
@@ -225,22 +220,13 @@ class DiscreteGaussianProfile(SymmetricProfile):
     (the Gaussian profile) plus a bound on its largest term, and `tight` is False. delta need not fall in the scale.
     """
 
-    scale: float
     sensitivity: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive("scale", self.scale)
-        check_whole("sensitivity", self.sensitivity)
+    whole: ClassVar[bool] = True
 
     @property
     def tight(self) -> bool:
         """The sum is exact up to LARGEST_EXACT_SCALE."""
         return self.scale <= LARGEST_EXACT_SCALE
-
-    @property
-    def zcdp(self) -> float:
-        """sensitivity^2 / (2 scale^2), as for the Gaussian."""
-        return 0.5 * (self.sensitivity / self.scale) ** 2 * ROUND_UP
 
     def _divergence(self, epsilon: float) -> float:
         scale, shift = self.scale, self.sensitivity

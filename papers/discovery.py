@@ -100,7 +100,7 @@ def expected_new_values(records: int, *, n: int, distinct: int, strength: float,
     """
     from scipy.special import digamma
 
-    from privurn._kernels.accounting.discovery import log_rising_ratio
+    from papers.new_values import log_rising_ratio
 
     _check(n=n, strength=strength, discount=discount, records=records, distinct=distinct)
     x = strength + n
@@ -134,7 +134,7 @@ def discovery_from_release(released_distinct: int, *, n: int, records: int, stre
     >>> round(discovery_from_release(4, n=100, records=9, strength=1.0, discount=0.5), 4)
     0.0915
     """
-    from privurn._kernels.accounting.discovery import log_rising_ratio
+    from papers.new_values import log_rising_ratio
 
     _check(n=records, strength=strength, discount=discount, distinct=released_distinct, records=n)
     growth = math.exp(log_rising_ratio(strength + records, discount, float(n)))
@@ -147,7 +147,7 @@ def discovery_given_new_values(new_distinct: int, *, n: int, records: int, stren
     (theta + sigma (k + E[K_n | K_m^(n) = k]))/(theta + n + m). Which released values are new cannot be seen from the
     release alone, so this is for the custodian; everybody else has `discovery_from_release`.
     """
-    from privurn._kernels.accounting.discovery import log_posterior_of_old, log_rising_ratio
+    from papers.new_values import log_posterior_of_old, log_rising_ratio
 
     _check(n=n, strength=strength, discount=discount, records=records)
     if not 0 <= new_distinct <= records:

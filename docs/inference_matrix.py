@@ -1,6 +1,6 @@
 """What can be inferred from what: every name of the registry beside every model, as docs/reference/inference.md has it.
 
-python -m privurn.inference.matrix > docs/reference/inference.md
+python -m docs.inference_matrix > docs/reference/inference.md
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ model is the one that fits. Where a table says no, `infer` says in one sentence 
 In equal bins: counts of one column in bins of equal width, n public, are one output of all records, which a `Mixture` can be
 behind as well; noisy counts if they are published themselves, with noise on whole numbers.
 
-This page is made from the registry by `python -m privurn.inference.matrix`.
+This page is made from the registry by `python -m docs.inference_matrix`.
 """
 
 
