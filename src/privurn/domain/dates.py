@@ -1,6 +1,7 @@
 """Domains of dates and times: equal steps of the calendar or of the clock, in order."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
@@ -110,6 +111,16 @@ class Dates(ColumnDomain):
             return _microseconds(self.start) + cell * self.width
         year, month = divmod(self.month_of(cell), 12)
         return _microseconds(datetime(year, month + 1, 1) + self.into_month)
+
+    def cell_of(self, moment: Moment) -> int | None:
+        """The step that a date or a time lies in; none outside.
+
+        >>> Dates("2024-01-01", "2024-12-31", "month").cell_of("2024-03-31")
+        2
+        """
+        own = _microseconds(_moment(moment))
+        below = bisect_right(range(self.n_values), own, key=self.begins) - 1
+        return below if below >= 0 and own < self.begins(self.n_values) else None
 
     def label(self, cell: int) -> str:
         """The beginning of a step as text."""

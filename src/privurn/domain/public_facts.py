@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
 from privurn.domain.categories import Categories, label_text
 from privurn.domain.column import ColumnDomain
+from privurn.domain.dates import Dates
 from privurn.domain.numeric import Bins, Grid
 from privurn.errors import DomainError
 
@@ -19,15 +21,21 @@ SUM = 1e-6
 """By how much known shares may miss 1."""
 
 
-def zero_cells(zeros: Sequence[Mapping[str, Any]], columns: Mapping[str, ColumnDomain]) -> tuple[tuple[Place, Place], ...]:
-    """The pairs of cells that no record can be in."""
-    names, found = list(columns), []
+def stated_zeros(zeros: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """As plain data: dates are text."""
     for each in zeros:
-        if not isinstance(each, Mapping) or len(each) != 2:
-            raise DomainError("a structural zero names one value of each of two columns.", hint=ZEROS)
-        places = sorted((_place(name, names), _cell(columns[name], value, name)) for name, value in each.items())
-        found.append((places[0], places[1]))
-    return tuple(found)
+        if not isinstance(each, Mapping) or not 2 <= len(each) <= 3:
+            raise DomainError("a structural zero names one value of each of two or three columns.", hint=ZEROS)
+    return tuple({name: str(value) if isinstance(value, date) else value for name, value in each.items()} for each in zeros)
+
+
+def zero_cells(zeros: Sequence[Mapping[str, Any]], columns: Mapping[str, ColumnDomain]) -> tuple[tuple[Place, ...], ...]:
+    """The pairs and triples of cells that no record can be in together, columns in order."""
+    names = list(columns)
+    return tuple(
+        tuple(sorted((_place(name, names), _cell(columns[name], value, name)) for name, value in each.items()))
+        for each in zeros
+    )
 
 
 def known_shares(known: Mapping[Any, Any], columns: Mapping[str, ColumnDomain]) -> dict[tuple[int, ...], list[Any]]:
@@ -68,12 +76,23 @@ def _cell(column: ColumnDomain, value: Any, name: str) -> int:
         labels = [label_text(each) for each in column.values]
         text = label_text(value)
         found = labels.index(text) if text in labels else column.other_cell if text == "other" else None
-    elif isinstance(column, Grid):
-        steps = (Fraction(str(value)) - column.bounds[0]) / column.spacing
-        found = int(steps) if steps.denominator == 1 and 0 <= steps < column.n_values else None
-    elif isinstance(column, Bins):
-        below = sum(Fraction(edge) <= Fraction(str(value)) for edge in column.edges) - 1
-        found = below if 0 <= below < column.n_values else None
+    elif isinstance(column, Dates):
+        found = column.cell_of(value)
+    else:
+        found = _numeric_cell(column, value)
     if found is None:
         raise DomainError(f"column {name!r} has no such value as its structural zero names.", hint=ZEROS)
     return found
+
+
+def _numeric_cell(column: ColumnDomain, value: Any) -> int | None:
+    """Of a point of a grid, or the bin that a number lies in; none for anything else."""
+    try:
+        number = Fraction(str(value))
+    except ValueError:
+        return None
+    if isinstance(column, Grid):
+        steps = (number - column.bounds[0]) / column.spacing
+        return int(steps) if steps.denominator == 1 and 0 <= steps < column.n_values else None
+    below = sum(Fraction(edge) <= number for edge in column.edges) - 1 if isinstance(column, Bins) else -1
+    return below if 0 <= below < column.n_values else None
