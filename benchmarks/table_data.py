@@ -91,7 +91,8 @@ class CodedTable:
 
 
 def coded(columns: dict[str, NDArray], bins: dict[str, list[float] | None]) -> CodedTable:  # type: ignore[type-arg]
-    sizes, codes, labels = [], [], []
+    sizes, codes = [], []
+    labels: list[tuple[str, ...] | None] = []
     for name, column in columns.items():
         edges = bins.get(name)
         if edges is not None:
