@@ -1,7 +1,7 @@
 """Public bins of real tables for the benchmarks of whole tables; the files themselves are the user's own.
 
 Adult: `adult.data` of the UCI repository (32,561 records); 14 columns, 149 cells. CPS: `cps.csv.gz` of the package taxcalc; 12
-columns.
+columns. Credit: `credit_data.csv` of the package whynot (150,000 records); 9 columns.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privurn.domain import Categories, ColumnDomain, Grid, TableDomain
 
 ADULT = [
     "age",
@@ -51,34 +53,58 @@ CPS_BINS: dict[str, list[float] | None] = {
     "fips": None,
     "EIC": None,
 }
+CREDIT_BINS: dict[str, list[float] | None] = {
+    "SeriousDlqin2yrs": None,
+    "RevolvingUtilizationOfUnsecuredLines": [0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0],
+    "age": [25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 80],
+    "NumberOfTime30-59DaysPastDueNotWorse": [1, 2, 3],
+    "DebtRatio": [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+    "MonthlyIncome": [1, 1500, 2500, 3500, 4500, 5500, 7000, 9000, 12000],
+    "NumberOfOpenCreditLinesAndLoans": [2, 4, 6, 8, 10, 12, 15, 20],
+    "NumberOfTimes90DaysLate": [1, 2],
+    "NumberRealEstateLoansOrLines": [1, 2, 3],
+}
+CREDIT = ("default", "used", "age", "late30", "debt", "income", "lines", "late90", "houses")
 
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """Cells of all records, a row for each column."""
+    """Cells of all records, a row for each column; `labels` of columns that are categories, None for bins."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     codes: NDArray[np.uint16]
-    values: tuple[NDArray[np.float64] | None, ...] = ()
+    labels: tuple[tuple[str, ...] | None, ...] = ()
 
     def of(self, names: tuple[str, ...]) -> "CodedTable":
         places = [self.names.index(name) for name in names]
-        return CodedTable(names, tuple(self.sizes[j] for j in places), self.codes[places])
+        labels = tuple(self.labels[j] for j in places) if self.labels else ()
+        return CodedTable(names, tuple(self.sizes[j] for j in places), self.codes[places], labels)
+
+    @property
+    def domain(self) -> TableDomain:
+        """Bins stand for their numbers, from 0 on."""
+        columns: dict[str, ColumnDomain] = {}
+        for name, size, own in zip(self.names, self.sizes, self.labels or (None,) * len(self.names), strict=True):
+            columns[name] = Grid(0, size - 1, 1) if own is None else Categories(own)
+        return TableDomain(columns)
 
 
 def coded(columns: dict[str, NDArray], bins: dict[str, list[float] | None]) -> CodedTable:  # type: ignore[type-arg]
     sizes, codes = [], []
+    labels: list[tuple[str, ...] | None] = []
     for name, column in columns.items():
         edges = bins.get(name)
         if edges is not None:
             own, size = np.searchsorted(np.array(edges, float), column.astype(float), side="right"), len(edges) + 1
+            labels.append(None)
         else:
-            labels, own = np.unique(column, return_inverse=True)
-            size = len(labels)
+            found, own = np.unique(column, return_inverse=True)
+            size = len(found)
+            labels.append(tuple(map(str, found)))
         codes.append(own.astype(np.uint16))
         sizes.append(size)
-    return CodedTable(tuple(columns), tuple(sizes), np.array(codes))
+    return CodedTable(tuple(columns), tuple(sizes), np.array(codes), tuple(labels))
 
 
 def adult(path: Path) -> CodedTable:
@@ -92,3 +118,12 @@ def cps(path: Path) -> CodedTable:
 
     frame = pd.read_csv(path, usecols=list(CPS_BINS))
     return coded({name: frame[name].to_numpy() for name in CPS_BINS}, CPS_BINS)
+
+
+def credit(path: Path) -> CodedTable:
+    """Unknown incomes count as none."""
+    import pandas as pd
+
+    frame = pd.read_csv(path, usecols=list(CREDIT_BINS)).fillna(0)
+    found = coded({name: frame[name].to_numpy() for name in CREDIT_BINS}, CREDIT_BINS)
+    return CodedTable(CREDIT, found.sizes, found.codes, found.labels)

@@ -5,10 +5,11 @@
 Everything as the package has it by default; no budget for finding domains, because the columns are coded already.
 """
 
+import inspect
 import json
 import sys
 import time
-from importlib import import_module
+from importlib import import_module, metadata
 
 import numpy as np
 
@@ -22,11 +23,17 @@ def main() -> None:
     given = np.load(source)
     frame = pandas.DataFrame({str(column): given["codes"][i] for i, column in enumerate(given["names"])})
     module, kind = CLASSES[name]
+    synthesizer = getattr(import_module(module), kind)
     start, processor = time.perf_counter(), time.process_time()
-    made = getattr(import_module(module), kind)(epsilon=float(epsilon), delta=float(delta))
+    made = synthesizer(epsilon=float(epsilon), delta=float(delta))
     made.fit(frame, categorical_columns=list(frame.columns), preprocessor_eps=0.0)
     sampled = made.sample(len(frame))
-    spent = {"wall": time.perf_counter() - start, "processor": time.process_time() - processor}
+    spent: dict[str, object] = {"wall": time.perf_counter() - start, "processor": time.process_time() - processor}
+    parameters = inspect.signature(synthesizer).parameters
+    usual = {key: each.default for key, each in parameters.items() if each.default is not each.empty}
+    settings = usual | {"epsilon": float(epsilon), "delta": float(delta), "preprocessor_eps": 0.0}
+    versions = ", ".join(f"{each} {metadata.version(each)}" for each in ("smartnoise-synth", "mbi"))
+    spent["settings"] = f"{kind} ({versions}) with {settings}"
     np.savez(target, codes=sampled[list(frame.columns)].to_numpy().T.astype(np.uint16))
     print(json.dumps(spent))
 

@@ -4,7 +4,8 @@ Add-remove neighbours, delta = 1e-6; n is not used by privurn. Floors: columns s
 Beside the marginals (mean, and the worst in brackets): the error of a regression that guesses which table a record is from, in
 what chance gives, and with `--response COLUMN` the accuracy of a logistic regression of that column's most frequent value,
 tested on a fifth of the records that no method saw, and how far its coefficients are off in standard errors. Peers run in an
-environment of their own (`--peer-python`, with smartnoise-synth installed).
+environment of their own (`--peer-python`, with smartnoise-synth installed) and state their settings. `--kept FILE` keeps every
+result as it comes, and a later run with the same settings goes on from there.
 
     python -m benchmarks.tables --adult adult.data --epsilon 1 --seeds 5
     python -m benchmarks.tables --simulated tree --epsilon 0.3 1 4 --response c9
@@ -19,12 +20,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.table_data import EIGHT, CodedTable, adult, cps
-from privurn.inference.tables.fit import fit_mixture
+from privurn.inference.tables.fit import FitSettings, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
 from privurn.mechanisms.marginals_layout import every_set
@@ -36,7 +38,8 @@ from privurn.reports.comparison.whole_tables import classified, marginal_distanc
 
 DELTA = 1e-6
 Codes = NDArray[np.uint16]
-Made = tuple[Codes, dict[str, float]]
+Made = tuple[Codes, dict[str, Any]]
+"""Cells of the records made, and what it took, in seconds; with the settings of a peer."""
 
 
 def simulated(kind: str, n: int = 30_000, columns: int = 10, seed: int = 0) -> CodedTable:
@@ -116,6 +119,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peer", choices=("mst", "aim"), nargs="*", default=[])
     parser.add_argument("--peer-python", default="python")
+    parser.add_argument("--without-privurn", action="store_true", help="peers and floors only")
+    parser.add_argument("--kept", type=Path, help="file of finished runs, to go on from")
     parser.add_argument("--response", help="a column for a classifier; a fifth of the records is then held out")
     given = parser.parse_args()
     if given.adult is not None:
@@ -132,23 +137,53 @@ def main() -> None:
         table, held_out = replace(table, codes=np.ascontiguousarray(codes[:, :kept])), codes[:, kept:]
     cells = MarginalLayout(table.sizes, every_set(table.sizes, order=3)).total
     print(f"{table.codes.shape[1]:,} records, {len(table.sizes)} columns, {sum(table.sizes)} cells, {cells:,} by up to three")
+    print(f"add-remove, delta {DELTA:g}; privurn: Marginals() and {FitSettings()}", flush=True)
+    about = [table.names, table.sizes, table.codes.shape[1], DELTA, given.response]
     for epsilon in given.epsilon:
         methods: dict[str, Callable[[int], Made]] = {
             "independence": lambda seed: independence(table, seed),
             "bootstrap": lambda seed: bootstrap(table, seed),
             "privurn": lambda seed, e=epsilon: ours(table, e, seed),  # type: ignore[misc]
         }
+        if given.without_privurn:
+            del methods["privurn"]
         for name in given.peer:
             methods[name] = lambda seed, p=name, e=epsilon: peer(p, given.peer_python, table, e, seed)  # type: ignore[misc]
         for name, method in methods.items():
-            found, spent = [], []
-            for seed in range(given.seeds):
-                codes, times = method(seed)
-                found.append(figures(table, held_out, codes, given.response, seed))
-                spent.append(times)
+            own = [*about, epsilon, name, repr(FitSettings()) if name == "privurn" else ""]
+            results = [
+                remembered(given.kept, [*own, seed], lambda s=seed, m=method: one_run(table, held_out, m, given.response, s))  # type: ignore[misc]
+                for seed in range(given.seeds)
+            ]
+            found, spent = zip(*results, strict=True)
             medians = {key: float(np.median([each[key] for each in found])) for key in found[0]}
+            settings = spent[0].pop("settings", None)
             taken = {key: f"{np.median([each[key] for each in spent]):.1f} s" for key in spent[0]}
             print(f"epsilon {epsilon:g}  {name:13s} {words(medians)}  {taken}", flush=True)
+            if settings is not None:
+                print(f"{'':12s} {name} is {settings}", flush=True)
+
+
+def one_run(
+    table: CodedTable, held_out: Codes, method: Callable[[int], Made], response: str | None, seed: int
+) -> tuple[dict[str, float], dict[str, Any]]:
+    codes, spent = method(seed)
+    return figures(table, held_out, codes, response, seed), spent
+
+
+def remembered(file: Path | None, settings: list[Any], work: Callable[[], Any]) -> Any:
+    """What an earlier run has found with the same settings, or what is found now."""
+    key = json.dumps(settings)
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    for line in lines:
+        done, result = json.loads(line)
+        if done == key:
+            return result
+    result = work()
+    if file is not None:
+        with file.open("a") as out:
+            out.write(json.dumps([key, result]) + "\n")
+    return result
 
 
 if __name__ == "__main__":

@@ -278,6 +278,24 @@ def test_numbers_at_the_ends_of_64_bits_stay_there():
     assert additive_noise.noisy_integers(np.zeros((0, 3), np.int64), noise="laplace", scale=1.0).shape == (0, 3)
 
 
+def test_every_number_of_a_long_list_gets_noise_of_its_own(monkeypatch):
+    """Blocks are handed over in threads: none is left out, moved or given twice, and no thread repeats another's noise."""
+    exact = np.arange(1_000, dtype=np.int64).reshape(50, 20)
+    monkeypatch.setattr(additive_noise, "AT_ONCE", 90)
+    monkeypatch.setattr(additive_noise, "usable_cores", lambda: 3)
+    noise = additive_noise.noisy_integers(exact, noise="gaussian", scale=1e6) - exact
+    blocks = [tuple(noise.ravel()[first : first + 90]) for first in range(0, 1_000, 90)]
+    assert len({block[:10] for block in blocks}) == len(blocks) == 12  # equal by chance: below 1e-50
+    seen = []
+
+    def one_more(noise, scale):
+        return lambda numbers: seen.append(len(numbers)) or [number + 1 for number in numbers]
+
+    monkeypatch.setattr(additive_noise, "measurement", one_more)
+    assert np.array_equal(additive_noise.noisy_integers(exact, noise="gaussian", scale=2.0), exact + 1)
+    assert sorted(seen) == [10, *[90] * 11]
+
+
 def test_sums_beyond_64_bits_are_added_exactly():
     """Sixteen million records at the bounds: the sums are 2^64 steps, and nothing is cut off."""
     noise = NoiseLaw(kind="laplace", scale=4.0, step=4.0**-20)

@@ -16,6 +16,7 @@ ORDER = [
     "lazy_names",
     "errors",
     "extras",
+    "cores",
     "output_files",
     "exact_numbers",
     "domain",

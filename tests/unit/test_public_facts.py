@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 import privurn
 from privurn.domain import Bins, Categories, Dates, Grid, TableDomain, domain_from_file, domain_from_json
 from privurn.errors import DomainError
-from privurn.inference.tables.fit import FitSettings
+from privurn.inference.tables.fit import FitSettings, fit_mixture
 from privurn.inference.tables.reading import read_table
 from privurn.inference.tables.synthetic import synthetic_table
 from privurn.inference.verified import verified
+from privurn.mechanisms.marginal_counts import count_marginals
+from privurn.mechanisms.marginals_recipe import calibrate_marginals
+from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.certificate import Certificate, file_hash
+from privurn.privacy.profile import Guarantee
 
 COLUMNS = {
     "sex": Categories(["f", "m"], outside="null"),
@@ -62,6 +67,31 @@ def test_no_record_is_where_none_can_be_and_known_shares_are_followed(made, fold
     assert not impossible(copies.to_pandas()).any()
 
 
+def test_three_columns_may_exclude_each_other():
+    """Only pairs are measured, which leave open how many records are there; they stay as they are."""
+    columns = {"a": Grid(0, 1, 1), "b": Categories(["x", "y"]), "day": Dates("2024-01-01", "2024-12-31", "6 months")}
+    domain = TableDomain(columns, [{"a": 1, "b": "y", "day": date(2024, 9, 30)}])
+    assert domain.zero_cells == (((0, 1), (1, 1), (2, 1)),)
+    assert domain_from_json(json.loads(json.dumps(domain.to_json()))) == domain
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (3, 8_000)).astype(np.uint16)
+    codes = codes[:, ~codes.all(axis=0)]
+    made = calibrate_marginals(n=codes.shape[1], sizes=(2, 2, 2), guarantee=Guarantee(epsilon=1.0, delta=1e-6), order=2)
+    counts = count_marginals([codes], made.layout)
+    noisy = made.simulate(counts, rng=rng).astype(float)
+    quick = FitSettings(classes=10, pair_steps=150)
+    shares = {}
+    for own in (domain, TableDomain(columns)):
+        table = replace(MeasuredTable(made, noisy), domain=own)
+        shares[own is domain] = fit_mixture(table, seed=0, settings=quick).mixture.marginal((0, 1, 2))
+    assert shares[True][1, 1, 1] < 0.2 * shares[False][1, 1, 1]
+    assert abs(shares[True].sum(axis=2) - counts.layout.split(counts.counts)[3] / counts.n).max() < 0.02
+    cells, _ = synthetic_table(table=replace(MeasuredTable(made, noisy), domain=domain), records=4_000, seed=1, settings=quick)
+    found = cells.to_pandas()
+    assert not ((found["a"] == 1) & (found["b"] == "y") & (found["day"].astype(str) == "2024-07-01")).any()
+    assert (((found["a"] == 1) & (found["b"] == "y")).mean()) > 0.1
+
+
 def test_public_knowledge_costs_nothing(made):
     plain = privurn.release(
         people(), privurn.Marginals(order=2, records=10), domain=COLUMNS, epsilon=0.3, delta=1e-6, ledger=False
@@ -99,7 +129,11 @@ def test_facts_are_read_back_from_plain_data_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("zeros", "known", "words"),
     [
-        ([{"sex": "m"}], {}, "one value of each of two columns"),
+        ([{"sex": "m"}], {}, "one value of each of two or three columns"),
+        ([{"sex": "m", "birth": "no", "age": 5, "visits": 1}], {}, "one value of each of two or three columns"),
+        ([("sex", "m")], {}, "one value of each of two or three columns"),
+        ([{"age": "old", "birth": "yes"}], {}, "a structural zero of 'age' must be a finite number"),
+        ([{"visits": 0.5, "birth": "yes"}], {}, "column 'visits' has no such value"),
         ([{"sex": "m", "town": "x"}], {}, "'town'"),
         ([{"sex": "x", "birth": "yes"}], {}, "column 'sex' has no such value"),
         ([{"age": 95, "birth": "yes"}], {}, "column 'age' has no such value"),

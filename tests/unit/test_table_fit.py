@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privurn.domain import Grid, TableDomain
 from privurn.errors import ModelError
+from privurn.inference.tables import fit as fit_module
 from privurn.inference.tables.fit import FitSettings, draw_mixture, fit_mixture
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.objective import Objective
@@ -50,8 +52,12 @@ def measured(codes, sizes=SIZES, *, scale=5.0, order=3, secret=False, seed=2):
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_the_gradient_is_that_of_finite_differences(order):
-    table = measured(records(made_mixture(), 400), order=order)
+    """With cells of three columns that are empty, two of them in the same cell of a column."""
+    columns = {f"c{j}": Grid(0, size - 1, 1) for j, size in enumerate(SIZES)}
+    empty = [{"c0": 0, "c1": 1, "c2": 1}, {"c0": 0, "c1": 2, "c3": 4}, {"c1": 3, "c2": 0}]
+    table = replace(measured(records(made_mixture(), 400), order=order), domain=TableDomain(columns, empty))
     double = Objective.of(table)
+    assert double.empty.T.tolist() == [[0, 4, 8], [0, 5, 13]]
     double = replace(
         double,
         **{name: getattr(double, name).astype(float) for name in ("one", "one_precision", "two", "two_precision")},
@@ -65,6 +71,16 @@ def test_the_gradient_is_that_of_finite_differences(order):
         h = 1e-4
         up, down = (double.value(weights + s * h * dw, cells + s * h * dc, triples=True)[0] for s in (1, -1))
         assert (up - down) / (2 * h) == pytest.approx(float(by_weights @ dw + (by_cells * dc).sum()), rel=2e-5)
+
+
+def test_threads_change_nothing(monkeypatch):
+    table, found = measured(records(made_mixture(), 400)), []
+    monkeypatch.setattr(fit_module, "WORTH_THREADS", 0)
+    for cores in (1, 3):
+        monkeypatch.setattr(fit_module, "usable_cores", lambda cores=cores: cores)
+        found.append(fit_mixture(table, seed=1, settings=FitSettings(classes=5, pair_steps=5, triple_steps=20)))
+    assert np.array_equal(found[0].xi, found[1].xi)
+    assert np.array_equal(found[0].eta, found[1].eta)
 
 
 def test_the_objective_is_half_the_squared_residuals():

@@ -111,7 +111,11 @@ class Dates(ColumnDomain):
         return 12 * start.year + start.month - 1 + cell * self.months
 
     def cell_of(self, value: Moment) -> int | None:
-        """The step that a moment lies in; None for one outside."""
+        """The step that a moment lies in; None for one outside.
+
+        >>> Dates("2024-01-01", "2024-12-31", "month").cell_of("2024-03-31")
+        2
+        """
         moment = _microseconds(_moment(value))
         inside = self.begins(0) <= moment < self.begins(self.n_values)
         return bisect_right(range(self.n_values), moment, key=self.begins) - 1 if inside else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from privurn.domain.categories import Categories, label_text
+from privurn.domain.categories import Categories, label_text, plain_value
 from privurn.domain.column import ColumnDomain
 from privurn.domain.dates import Dates
 from privurn.domain.numeric import Bins, Grid
@@ -22,15 +22,21 @@ SUM = 1e-6
 """By how much known shares may miss 1."""
 
 
-def zero_cells(zeros: Sequence[Mapping[str, Any]], columns: Mapping[str, ColumnDomain]) -> tuple[tuple[Place, Place], ...]:
-    """The pairs of cells that no record can be in."""
-    names, found = list(columns), []
+def stated_zeros(zeros: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """As plain data."""
     for each in zeros:
-        if not isinstance(each, Mapping) or len(each) != 2:
-            raise DomainError("a structural zero names one value of each of two columns.", hint=ZEROS)
-        places = sorted((_place(name, names), _cell(columns[name], value, name)) for name, value in each.items())
-        found.append((places[0], places[1]))
-    return tuple(found)
+        if not isinstance(each, Mapping) or not 2 <= len(each) <= 3:
+            raise DomainError("a structural zero names one value of each of two or three columns.", hint=ZEROS)
+    return tuple({name: plain_value(value) for name, value in each.items()} for each in zeros)
+
+
+def zero_cells(zeros: Sequence[Mapping[str, Any]], columns: Mapping[str, ColumnDomain]) -> tuple[tuple[Place, ...], ...]:
+    """The pairs and triples of cells that no record can be in together, columns in order."""
+    names = list(columns)
+    return tuple(
+        tuple(sorted((_place(name, names), _cell(columns[name], value, name)) for name, value in each.items()))
+        for each in zeros
+    )
 
 
 def known_shares(known: Mapping[Any, Any], columns: Mapping[str, ColumnDomain]) -> dict[tuple[int, ...], list[Any]]:

@@ -6,11 +6,10 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
-from privurn.domain.categories import plain_value
 from privurn.domain.column import MOST_CELLS, ColumnDomain
 from privurn.domain.joint import JointDomain
 from privurn.domain.numeric import Bins
-from privurn.domain.public_facts import Place, known_shares, zero_cells
+from privurn.domain.public_facts import Place, known_shares, stated_zeros, zero_cells
 from privurn.errors import DomainError
 
 
@@ -27,14 +26,14 @@ class TableDomain:
 
     columns: Mapping[str, ColumnDomain]
     zeros: Sequence[Mapping[str, Any]] = ()
-    """Structural zeros: values of two columns that no record has together."""
+    """Structural zeros: values of two or three columns that no record has together."""
     known: Mapping[Any, Any] = field(default_factory=dict)
     """Public marginals: the shares of all cells of a column, or of two columns (a row for each cell of the first)."""
     kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", dict(self.columns))
-        object.__setattr__(self, "zeros", tuple(self.zeros))
+        object.__setattr__(self, "zeros", stated_zeros(self.zeros))
         object.__setattr__(self, "known", dict(self.known))
         if not self.columns:
             raise DomainError("a table needs at least one column.")
@@ -46,14 +45,12 @@ class TableDomain:
                 )
 
         _ = self.zero_cells  # checked
-        plain = tuple({name: plain_value(value) for name, value in each.items()} for each in self.zeros)
-        object.__setattr__(self, "zeros", plain)
         stated = {tuple(self.names[j] for j in places): shares for places, shares in self.known_shares.items()}
         object.__setattr__(self, "known", stated)
 
     @cached_property
-    def zero_cells(self) -> tuple[tuple[Place, Place], ...]:
-        """Pairs of columns' places and cells that no record can be in."""
+    def zero_cells(self) -> tuple[tuple[Place, ...], ...]:
+        """Two or three columns' places and cells that no record is in together."""
         return zero_cells(self.zeros, self.columns)
 
     @cached_property

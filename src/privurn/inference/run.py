@@ -7,7 +7,6 @@ Chains of a chosen length are judged, and carried on where they have not mixed. 
 was still on its way from its start would otherwise be diluted until the figures look fine, and bias them.
 """
 
-import os
 import secrets
 import time
 import warnings
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from privurn.cores import usable_cores
 from privurn.errors import ModelError
 from privurn.inference.checkpoint import checkpoint_file, restored_run, save_run
 from privurn.inference.draws import Draws, NotMixed, effective_draws
@@ -224,10 +224,9 @@ def _work(
         raise ModelError("a run needs a schedule.", hint="schedule=Schedule(chains=4, warm_up=1000, draws=1000)")
     if not callable(progress):
         raise ModelError("progress must be a function.", hint="progress=lambda done, total, figures: print(done, total)")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return _Work(
         sampler=sampler,
-        threads=cores if threads is None else whole_number("threads", threads, least=1, example=2),
+        threads=usable_cores() if threads is None else whole_number("threads", threads, least=1, example=2),
         file=None if checkpoint is None else checkpoint_file(checkpoint),
         progress=progress,
         labels=labels,

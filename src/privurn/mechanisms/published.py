@@ -51,7 +51,7 @@ class Cells(Content):
         if not all(bool((each >= 0).all()) for each in found):
             return False
         zeros = self.domain.zero_cells if isinstance(self.domain, TableDomain) else ()
-        return not any(bool(((found[j] == a) & (found[k] == b)).any()) for (j, a), (k, b) in zeros)
+        return not any(bool(np.logical_and.reduce([found[j] == cell for j, cell in each]).any()) for each in zeros)
 
 
 class SyntheticContent(Cells):

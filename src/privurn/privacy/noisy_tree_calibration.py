@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from privurn.errors import Alternative, CalibrationError
-from privurn.privacy.calibration import round_up_to_rational
 from privurn.privacy.laws.noisy_tree import NoisyTreeProfile, TreeNoise
 from privurn.privacy.profile import Guarantee, smallest_admissible
 
-DIGITS = 7
-"""Of a scale, rounded up."""
+BITS = 22
+"""Of a scale, rounded up: exact samplers compute with its square squared, which so few bits keep within two machine words."""
 
 TOLERANCE = 1e-8
 """Relative, of the search for a scale: each step may take some milliseconds."""
@@ -43,7 +42,7 @@ def smallest_tree_scales(
     def scales(unit: float, *, rounded: bool = True) -> TreeScales:
         found = [unit / precision for precision in (*precisions, total)]
         if rounded:
-            found = [float(round_up_to_rational(each, digits=DIGITS)) for each in found]
+            found = [_short(each) for each in found]
         return TreeScales(tuple(found[:-1]), found[-1] if special_cells else None)
 
     def profile(chosen: TreeScales) -> NoisyTreeProfile:
@@ -81,3 +80,13 @@ def smallest_tree_scales(
             if profile(chosen).delta(guarantee.epsilon) <= guarantee.delta:
                 return chosen
         unit, ulp = unit * (1.0 + ulp), 2.0 * ulp
+
+
+def _short(scale: float) -> float:
+    """The least number of `BITS` binary digits that is not below.
+
+    >>> _short(6.0), _short(0.1) - 0.1 < 1e-7
+    (6.0, True)
+    """
+    mantissa, exponent = math.frexp(scale)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, BITS)), exponent - BITS)

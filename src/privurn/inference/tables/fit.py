@@ -9,19 +9,25 @@ optimum from there. Such draws are approximate: exact where everything is linear
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.cores import usable_cores
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
-from privurn.inference.tables.objective import Objective, Single
+from privurn.inference.tables.objective import PARTS, Objective, Side, Single
 from privurn.inference.tables.threads import one_thread
 from privurn.mechanisms.table_measurements import MeasuredTable
 
 Progress = Callable[[int, int, float], None]
 """Called with steps done, steps in all, and the misfit per measured cell: about 1 where the noise explains it."""
+
+WORTH_THREADS = 100_000
+"""Cells of triples from which on threads gain more than they cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +81,7 @@ def fit_mixture(
     rng = np.random.default_rng([seed, 1])
     eta = np.float32(chosen.start) * rng.standard_normal(chosen.classes, np.float32)
     xi = np.float32(chosen.start) * rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
-    with one_thread():
-        return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
+    return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
 
 
 def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: FitSettings | None = None) -> Fit:
@@ -90,11 +95,19 @@ def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: 
     shifted = replace(table, counts=noisy)
     eta = rng.standard_normal(chosen.classes, np.float32)
     xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+    return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
+
+
+def _optimised(table: MeasuredTable, objective: Objective, settings: FitSettings, **given: Any) -> Fit:
+    """Parts of large triples side by side in threads, each with a matrix product of one thread; small ones are not worth it."""
     with one_thread():
-        return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
+        if sum(each.shares.size for each in objective.triples) < WORTH_THREADS or usable_cores() == 1:
+            return _descended(table, objective, settings, **given)
+        with ThreadPoolExecutor(min(PARTS, usable_cores())) as pool:
+            return _descended(table, objective, settings, side=pool.map, **given)
 
 
-def _optimised(
+def _descended(
     table: MeasuredTable,
     objective: Objective,
     settings: FitSettings,
@@ -103,6 +116,7 @@ def _optimised(
     centre: tuple[Single, Single] | None,
     base: MeasuredTable | None = None,
     progress: Progress = lambda done, total, misfit: None,
+    side: Side = map,
 ) -> Fit:
     """Adam in two phases from `start`, the prior standing around `centre`."""
     starts = np.array(table.starts[:-1])
@@ -116,7 +130,7 @@ def _optimised(
     weights, cells, misfit = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes), np.inf
     for step in range(total):
         triples = step >= settings.pair_steps
-        misfit, by_weights, by_cells = objective.value(weights, cells, triples=triples)
+        misfit, by_weights, by_cells = objective.value(weights, cells, triples=triples, side=side)
         by_eta = weights * (by_weights - np.vdot(weights, by_weights)) + (eta - middle[0])
         pull = cells * by_cells
         held = _spread(np.add.reduceat(pull, starts, axis=1), table.sizes)
@@ -127,7 +141,7 @@ def _optimised(
         _adam(xi, by_xi, moments[1], moments[3], step=step + 1, rate=rate)
         weights, cells = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes)
         progress(step + 1, total, 2.0 * misfit / (measured if triples else low_order or 1))
-    misfit, _, _ = objective.value(weights, cells, triples=True)
+    misfit, _, _ = objective.value(weights, cells, triples=True, side=side)
     mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
     return Fit(mixture, 2.0 * misfit / measured, eta, xi, table.n)
 

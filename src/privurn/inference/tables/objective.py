@@ -6,7 +6,9 @@ each pair stands there twice; for triples, the first two columns a < b are multi
 once.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -15,6 +17,11 @@ from numpy.typing import NDArray
 from privurn.mechanisms.table_measurements import MeasuredTable
 
 Single = NDArray[np.float32]
+Side = Callable[..., Iterable[tuple[float, Single, Single]]]
+"""As `map`: for parts one after the other, or side by side in threads."""
+
+PARTS = 4
+"""Of the triples, added up in order: the same sum however many threads there are."""
 
 
 LEAST_NOISE = 1.0
@@ -46,6 +53,10 @@ class Objective:
     two: Single
     two_precision: Single
     triples: tuple[Triples, ...]
+    empty: NDArray[np.int64]
+    """Cells of three columns that no record has together, a row for each column."""
+    sure: float
+    """Precision of what is public."""
 
     @classmethod
     def of(cls, table: MeasuredTable) -> "Objective":
@@ -69,13 +80,22 @@ class Objective:
             else:
                 two[at[0], at[1]], two_precision[at[0], at[1]] = known, sure
                 two[at[1], at[0]], two_precision[at[1], at[0]] = np.transpose(known), sure
-        for (j, first), (k, second) in () if table.domain is None else table.domain.zero_cells:
-            a, b = starts[j] + first, starts[k] + second
+        zeros = [[starts[j] + cell for j, cell in each] for each in (() if table.domain is None else table.domain.zero_cells)]
+        for a, b in (each for each in zeros if len(each) == 2):
             two[a, b] = two[b, a] = 0.0
             two_precision[a, b] = two_precision[b, a] = sure
-        return cls(starts, one, one_precision, two, two_precision, _triples(table))
+        empty = np.array([each for each in zeros if len(each) == 3], np.int64).reshape(-1, 3).T
+        return cls(starts, one, one_precision, two, two_precision, _triples(table), empty, sure)
 
-    def value(self, weights: Single, cells: Single, *, triples: bool) -> tuple[float, Single, Single]:
+    @cached_property
+    def parts(self) -> tuple[tuple[Triples, ...], ...]:
+        """The triples in parts of about as many cells, the largest first to the smallest part."""
+        parts: list[list[Triples]] = [[] for _ in range(PARTS)]
+        for each in sorted(self.triples, key=lambda each: -each.shares.size):
+            min(parts, key=lambda part: sum(other.shares.size for other in part)).append(each)
+        return tuple(tuple(part) for part in parts if part)
+
+    def value(self, weights: Single, cells: Single, *, triples: bool, side: Side = map) -> tuple[float, Single, Single]:
         """The misfit, and its gradient by the weights and by the cells' probabilities."""
         q1 = weights @ cells
         r1 = self.one_precision * (q1 - self.one)
@@ -87,13 +107,33 @@ class Objective:
         pulled = cells @ r2
         by_weights = 0.5 * np.einsum("kd,kd->k", pulled, cells) + cells @ r1
         by_cells = weights[:, None] * (pulled + r1)
+        if self.empty.size:
+            misfit += self._add_empty(weights, cells, by_weights, by_cells)
         if triples:
-            for each in self.triples:
-                misfit += self._add(each, weights, cells, by_weights, by_cells)
+            for own in side(lambda part: self._part(part, weights, cells), self.parts):
+                misfit, by_weights, by_cells = misfit + own[0], by_weights + own[1], by_cells + own[2]
+        return misfit, by_weights, by_cells
+
+    def _add_empty(self, weights: Single, cells: Single, by_weights: Single, by_cells: Single) -> float:
+        """What the structural zeros of three columns weigh; the gradients are raised by theirs."""
+        own = [cells[:, each] for each in self.empty]
+        product = own[0] * own[1] * own[2]
+        share = weights @ product
+        residual = np.float32(self.sure) * share
+        by_weights += product @ residual
+        pull = weights[:, None] * residual
+        for i, at in enumerate(self.empty):
+            np.add.at(by_cells, (slice(None), at), pull * own[i - 1] * own[i - 2])
+        return 0.5 * float(residual @ share)
+
+    def _part(self, part: tuple[Triples, ...], weights: Single, cells: Single) -> tuple[float, Single, Single]:
+        """The misfit of some triples and its gradients."""
+        by_weights, by_cells = np.zeros_like(weights), np.zeros_like(cells)
+        misfit = sum(self._add(each, weights, cells, by_weights, by_cells) for each in part)
         return misfit, by_weights, by_cells
 
     def _add(self, each: Triples, weights: Single, cells: Single, by_weights: Single, by_cells: Single) -> float:
-        """The misfit of some triples; the gradients are raised by theirs."""
+        """The misfit of triples that begin alike; the gradients are raised by theirs."""
         at_a, at_b = (slice(self.starts[j], self.starts[j + 1]) for j in (each.a, each.b))
         first, second, third = cells[:, at_a], cells[:, at_b], cells[:, each.third]
         product = first[:, :, None] * second[:, None, :]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
 
-Zeros = Sequence[tuple[tuple[int, int], tuple[int, int]]]
-"""Pairs of a column's place and a cell of it that no record has together."""
+Zeros = Sequence[tuple[tuple[int, int], ...]]
+"""Columns' places, each with a cell of it, that no record has together."""
 
 MOST_REDRAWS = 1_000
 
@@ -65,8 +65,8 @@ def _leave_empty(cells: NDArray[np.uint16], mixture: MixtureOfProducts, zeros: Z
     """Draw records again, in place, until none is in a structurally empty cell."""
     for _ in range(MOST_REDRAWS):
         wrong = np.zeros(cells.shape[1], bool)
-        for (j, first), (k, second) in zeros:
-            wrong |= (cells[j] == first) & (cells[k] == second)
+        for each in zeros:
+            wrong |= np.logical_and.reduce([cells[j] == cell for j, cell in each])
         again = np.flatnonzero(wrong)
         if len(again) == 0:
             return

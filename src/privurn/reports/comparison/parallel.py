@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from privurn.cores import usable_cores
 from privurn.errors import PrivurnError, SamplingError
 
 ALONE = 2.0
@@ -42,8 +43,7 @@ def run_tasks(
     With `processes` = None the work starts here, and the other cores are used when it turns out to be long.
     """
     results: list[Any] = [None] * len(tasks)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = cores if processes is None else processes
+    wanted = usable_cores() if processes is None else processes
     done, start = 0, time.perf_counter()
     while done < len(tasks):
         spent = time.perf_counter() - start
