@@ -51,6 +51,17 @@ class CountTable:
         kept = order[counts[order] != 0]
         return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64), rows=rows)
 
+    def plus(self, other: "CountTable") -> "CountTable":
+        """Both tables of cell numbers taken together.
+
+        >>> CountTable(np.array([1, 4]), np.array([2, 1])).plus(CountTable(np.array([0, 4]), np.array([1, 5]))).dense(5).tolist()
+        [1, 2, 0, 0, 6]
+        """
+        values, place = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
+        counts = np.zeros(len(values), np.int64)
+        np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
+        return CountTable(values, counts)
+
     @property
     def n(self) -> int:
         """Number of records."""
