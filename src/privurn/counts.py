@@ -54,7 +54,8 @@ class CountTable:
     def plus(self, other: "CountTable") -> "CountTable":
         """Both tables of cell numbers taken together.
 
-        >>> CountTable(np.array([1, 4]), np.array([2, 1])).plus(CountTable(np.array([0, 4]), np.array([1, 5]))).dense(5).tolist()
+        >>> one, other = CountTable(np.array([1, 4]), np.array([2, 1])), CountTable(np.array([0, 4]), np.array([1, 5]))
+        >>> one.plus(other).dense(5).tolist()
         [1, 2, 0, 0, 6]
         """
         values, place = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)

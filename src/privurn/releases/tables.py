@@ -67,7 +67,7 @@ def release_table(
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")
         special = SpecialCells(columns.columns)
-        if source.distant:
+        if source.tasks is not None:
             counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
         else:
             counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)

@@ -8,12 +8,13 @@ one after the other, order included: docs/proofs/integer-urn.md.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
+from privurn.tables.engine import Answered, Task, Tasks
 from privurn.tables.output import for_spreadsheets
 from privurn.tables.part_file import arranged, key_stream, write_part
 
@@ -21,17 +22,6 @@ SIZE = 2**21
 """Records of a block, which is a part of the release, too: they are in memory at once where the part is written."""
 
 Words = Callable[[int], NDArray[np.int64]]
-Task = Callable[[int], tuple[str, int, str]]
-
-
-class Tasks(Protocol):
-    """What runs tasks 0, 1, ... once each, or again where one was lost, and gives their answers in order."""
-
-    def answers(self, task: Task, number: int) -> list[tuple[str, int, str]]:
-        """Of tasks that have a number."""
-
-    def frame(self, blocks: "Blocks") -> Any:
-        """The records as a frame of its own kind."""
 
 
 @dataclass(frozen=True)
@@ -82,22 +72,22 @@ class Blocks:
 
         return pa.concat_tables(self.expanded())
 
-    def write(self, folder: Path, file_format: str) -> list[tuple[str, int, str]]:
+    def write(self, folder: Path, file_format: str) -> list[Answered]:
         """Write each block into a file of a new folder that all tasks can reach: names as they came, rows, hashes."""
         rows = for_spreadsheets(self.rows) if file_format == "csv" else self.rows
-        blocks, where = self.blocks, str(folder.absolute())
+        held = [(each.places, each.counts, each.key) for each in self.blocks]  # of no class that executors would have to know
+        where = str(folder.absolute())
 
-        def task(number: int) -> tuple[str, int, str]:
-            each = blocks[number]
-            return write_part(rows, each.places, each.counts, each.key, where, file_format)
+        def task(number: int) -> Answered:
+            return write_part(rows, *held[number], where, file_format)
 
-        return self.tasks.answers(task, len(blocks))
+        return self.tasks.answers(task, len(held))
 
 
 class Here:
     """Tasks that run in this process, one after the other."""
 
-    def answers(self, task: Task, number: int) -> list[tuple[str, int, str]]:
+    def answers(self, task: Task, number: int) -> list[Answered]:
         """In order."""
         return [task(each) for each in range(number)]
 
@@ -113,9 +103,3 @@ def split(counts: NDArray[np.int64], *, size: int, rng: np.random.Generator) -> 
         taken = left if total <= size else rng.multivariate_hypergeometric(left, size, method="marginals")
         yield CountTable.from_cells(cells, taken)
         left = left - taken
-
-
-def in_blocks(records: int, tasks: Tasks | None) -> bool:
-    """Whether so many records are worth being written elsewhere, where there is an elsewhere."""
-    return tasks is not None and records > SIZE
-

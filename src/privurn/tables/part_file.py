@@ -25,7 +25,7 @@ def key_stream(key: bytes) -> Callable[[int], Any]:
 
 
 def arrangement(size: int, words: Callable[[int], Any]) -> Any:
-    """Places 0..size-1 in random order: sorted by independent words. Every order is equally likely, because ties are redrawn."""
+    """Places 0..size-1 in random order: sorted by independent words. Ties are redrawn, so all orders are equally likely."""
     import numpy as np
 
     while True:

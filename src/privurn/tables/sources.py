@@ -18,7 +18,7 @@ from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
 from privurn.tables.dialects import DUCKDB, NAN, Dialect
-from privurn.tables.engine import Engine
+from privurn.tables.engine import Engine, Tasks
 from privurn.tables.files import DataFiles, find_files, readable
 from privurn.tables.spark_files import SparkFiles
 
@@ -55,8 +55,8 @@ class Source:
     dialect: Dialect = DUCKDB
     """Of the engine's SQL."""
 
-    distant: bool = False
-    """Whether records are on other computers, so that counts are fetched rather than records."""
+    tasks: Tasks | None = None
+    """What writes a large release, where records are on other computers; counts are then fetched rather than records."""
 
     @property
     def files(self) -> tuple[Path, ...]:
