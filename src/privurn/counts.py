@@ -51,6 +51,18 @@ class CountTable:
         kept = order[counts[order] != 0]
         return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64), rows=rows)
 
+    @classmethod
+    def of(cls, cells: NDArray[np.int64]) -> "CountTable":
+        """Table of the cells of records. An array of all cells where that is no longer than the records, as it is faster.
+
+        >>> CountTable.of(np.array([4, 1, 4])).counts.tolist()
+        [1, 2]
+        """
+        if cells.max(initial=-1) < len(cells):
+            tally = np.bincount(cells).astype(np.int64)
+            return cls(np.flatnonzero(tally), tally[tally > 0])
+        return cls(*np.unique(cells, return_counts=True))
+
     def plus(self, other: "CountTable") -> "CountTable":
         """Both tables of cell numbers taken together.
 

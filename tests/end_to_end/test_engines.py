@@ -4,13 +4,13 @@ import datetime
 import subprocess
 import sys
 import traceback
+import tracemalloc
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from examples.spark_demo import cluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -377,18 +377,16 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
 
 
 @pytest.mark.long
-def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(planted):
-    if reason := why_not():
-        pytest.skip(reason)
-    words = "release *.parquet --column label --categories north,south --outside other --mechanism dirichlet-multinomial"
-    words = [*words.split(), "--epsilon", "1", "--delta", "1e-6", "--seed", "1"]
-    command = [sys.executable, "-m", "privurn", *words, "-o"]
-    subprocess.run([*command, "here"], check=True, capture_output=True, cwd=planted)
-    with cluster(planted / "logs") as master:
-        there = [*command, "there", "--engine", "spark", "--master", master]
-        done = subprocess.run(there, capture_output=True, text=True, cwd=planted, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (planted / "there" / "data.csv").read_bytes() == (planted / "here" / "data.csv").read_bytes()
-    logs = [each.read_bytes() for each in (planted / "logs").rglob("*") if each.is_file()]
-    assert len([each for each in logs if b"executor" in each.lower()]) > 2  # master, workers and executors wrote theirs
-    assert not any(b"PLANTED" in each for each in [*logs, done.stdout.encode(), done.stderr.encode()])
+def test_the_drivers_memory_follows_distinct_values():
+    session = local_session()
+    peaks = []
+    for rows in (2_000, 2_000_000):
+        frame = session.range(rows).selectExpr("id % 50 AS x")
+        tracemalloc.start()
+        try:
+            with open_table(frame) as source:
+                assert count_cells(source, JointDomain({"x": Grid(0, 49, 1)})).n == rows
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2**20  # two million records of eight bytes would be 16 times that

@@ -1,5 +1,6 @@
 """A release drawn block by block has the law of records drawn one after the other, order included."""
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -115,6 +116,27 @@ def test_every_order_is_equally_likely_and_ties_are_drawn_again():
     assert set(seen.values()) == {1}
     words = iter([np.array([3, 3, 1]), np.array([9, 2, 5])])
     assert arrangement(3, lambda size: next(words)).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("cells", [3, 10**9])
+def test_counts_of_records_are_the_same_whichever_way_they_are_counted(cells):
+    drawn = SeededEntropy(1).integers(cells, size=50)
+    table = CountTable.of(drawn)
+    assert dict(zip(table.values.tolist(), table.counts.tolist(), strict=True)) == Counter(drawn.tolist())
+
+
+def test_memory_is_that_of_a_block_and_not_of_the_records():
+    table = CountTable(np.arange(100), np.full(100, 7))
+    urn = DirichletMultinomial(n=700, cells=100, alpha=F(3), records=2**20)
+    next(urn.draw_blocks(table, size=2**14, entropy=SeededEntropy(1)))  # what is compiled or imported is not counted
+    tracemalloc.start()
+    try:
+        total = sum(each.n for each in urn.draw_blocks(table, size=2**14, entropy=SeededEntropy(1)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert total == 2**20
+    assert peak < 8 * 2**20 / 4  # a quarter of what one integer for each record would take
 
 
 def test_an_urn_of_other_size_is_refused_before_the_first_block():

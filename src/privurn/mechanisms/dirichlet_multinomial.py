@@ -153,8 +153,7 @@ class DirichletMultinomial(Mechanism):
         self.check(counts)
         for first in range(0, self.records, size):
             urn = replace(self, records=min(size, self.records - first))
-            cells, drawn = np.unique(urn._unshuffled(counts, entropy=entropy), return_counts=True)
-            block = CountTable(cells, drawn)
+            block = CountTable.of(urn._unshuffled(counts, entropy=entropy))
             yield block
             counts = counts.plus(block)
 

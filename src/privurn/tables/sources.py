@@ -124,9 +124,14 @@ def text_literal(value: str) -> str:
 
 
 def frame_kind(data: Any) -> str:
-    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
+    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb", "spark" or "own".
+
+    The last has an engine of its own, and a method `open_source` that opens it (docs/how-to/add-an-engine.md).
+    """
     if isinstance(data, (str, Path)):
         return "path"
+    if hasattr(type(data), "open_source"):  # not of the object: a column could have that name
+        return "own"
     module, name = type(data).__module__.split(".")[0], type(data).__name__
     if isinstance(data, SparkFiles) or (type(data).__module__.startswith("pyspark.sql.") and name == "DataFrame"):
         return "spark"
@@ -164,6 +169,10 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     import pyarrow as pa
 
     kind = frame_kind(data)
+    if kind == "own":
+        with data.open_source() as source:
+            yield source
+        return
     if kind == "spark":
         from privurn.tables.spark import open_spark
 
