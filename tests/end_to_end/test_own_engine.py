@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_engines import DOMAINS, REFUSED, TABLE, by_query, cells, hostile, untyped
 
 import privurn
+from hostile_table import DOMAINS, REFUSED, TABLE, by_query, cells, hostile, untyped
 from privurn.domain import Categories, Grid, TableDomain
 from privurn.errors import FormatError
 from privurn.privacy.entropy import SeededEntropy
