@@ -92,7 +92,7 @@ def driver(master, folder, *waiting):
 
 def executor_of(folder: Path, stage, process):
     """Process number of an executor that has begun with a stage, once there is one."""
-    deadline = time.monotonic() + 900
+    deadline = time.monotonic() + 1800
     while not (found := [each for each in folder.glob(f"{stage}-*") if each.suffix != ".part"]):
         assert process.poll() is None, (folder / "driver.log").read_text()
         assert time.monotonic() < deadline, "no executor came so far"
@@ -106,7 +106,7 @@ def test_executors_killed_while_they_count_and_while_they_write_change_nothing(m
         for stage in ("counting", "writing"):
             os.kill(executor_of(tmp_path, stage, process), signal.SIGKILL)
             (tmp_path / f"go-{stage}").touch()
-        assert process.wait(900) == 0, (tmp_path / "driver.log").read_text()
+        assert process.wait(1800) == 0, (tmp_path / "driver.log").read_text()
     finally:
         process.kill()
     assert privurn.verify(tmp_path / "out").valid
@@ -141,7 +141,7 @@ def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(master, logs, tm
     command = [sys.executable, "-m", "privurn", *words, "-o"]
     subprocess.run([*command, "here"], check=True, capture_output=True, cwd=tmp_path)
     there = [*command, "there", "--engine", "spark", "--master", master]
-    done = subprocess.run(there, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=900)
+    done = subprocess.run(there, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "there" / "data.csv").read_bytes() == (tmp_path / "here" / "data.csv").read_bytes()
     written = [each.read_bytes() for each in logs.rglob("*") if each.is_file()]
