@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import sys
 import warnings
 from functools import cache
 from importlib.util import find_spec
 
 import pytest
+
+MASTER = "PRIVURN_TEST_MASTER"
+"""Environment variable: another Spark than two threads of this computer."""
 
 
 def why_not():
@@ -20,7 +24,7 @@ def why_not():
 
 @cache
 def local_session():
-    """Two threads of this computer, nothing that others can reach."""
+    """Two threads of this computer, or a cluster on it; nothing that others can reach."""
     if reason := why_not():
         pytest.skip(reason)
     with warnings.catch_warnings():
@@ -29,10 +33,17 @@ def local_session():
 
         from privurn.tables.spark_files import settings
 
-        builder = SparkSession.builder.master("local[2]")
-        for key, value in settings("local[2]").items():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 that Spark finds
+        master = os.environ.get(MASTER, "local[2]")
+        builder = SparkSession.builder.master(master)
+        for key, value in settings(master).items():
             builder = builder.config(key, value)
-        few = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.sql.adaptive.enabled": "false"}
+        few = {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "512m",
+            "spark.sql.adaptive.enabled": "false",
+        }
         for key, value in few.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()

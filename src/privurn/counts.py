@@ -51,6 +51,30 @@ class CountTable:
         kept = order[counts[order] != 0]
         return cls(np.ascontiguousarray(cells[kept], np.int64), np.ascontiguousarray(counts[kept], np.int64), rows=rows)
 
+    @classmethod
+    def of(cls, cells: NDArray[np.int64]) -> "CountTable":
+        """Table of the cells of records. An array of all cells where that is no longer than the records, as it is faster.
+
+        >>> CountTable.of(np.array([4, 1, 4])).counts.tolist()
+        [1, 2]
+        """
+        if cells.max(initial=-1) < len(cells):
+            tally = np.bincount(cells).astype(np.int64)
+            return cls(np.flatnonzero(tally), tally[tally > 0])
+        return cls(*np.unique(cells, return_counts=True))
+
+    def plus(self, other: "CountTable") -> "CountTable":
+        """Both tables of cell numbers taken together.
+
+        >>> one, other = CountTable(np.array([1, 4]), np.array([2, 1])), CountTable(np.array([0, 4]), np.array([1, 5]))
+        >>> one.plus(other).dense(5).tolist()
+        [1, 2, 0, 0, 6]
+        """
+        values, place = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
+        counts = np.zeros(len(values), np.int64)
+        np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
+        return CountTable(values, counts)
+
     @property
     def n(self) -> int:
         """Number of records."""

@@ -58,6 +58,11 @@ def new_partial_folder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=target.absolute().parent))
 
 
+def move_folder(partial: Path, target: Path) -> None:
+    """Give the finished folder its name: at once, unless the file system copies its files one by one instead."""
+    partial.rename(target)
+
+
 def write_file(path: str | Path, write: Callable[[Path], object], *, new: bool = True, private: bool = False) -> Path:
     """Let `write` fill a hidden file beside the target, flush it, and give it its name.
 

@@ -1,22 +1,20 @@
 """Whatever engine counts a table, it counts the same, and refuses the same."""
 
-import datetime
 import subprocess
 import sys
 import traceback
-from decimal import Decimal
+import tracemalloc
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from examples.spark_demo import cluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privurn
+from hostile_table import DOMAINS, REFUSED, SETS, TABLE, by_query, cells, hostile, outcome, untyped
 from privurn.domain import Bins, Categories, Dates, Grid, JointDomain, OpenLabels, TableDomain
-from privurn.errors import DomainError, FormatError, PrivurnError
+from privurn.errors import DomainError, FormatError
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
@@ -32,116 +30,10 @@ from spark_session import local_session, spark_frame, why_not
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 
-NUMBERS_AS_TEXT = [
-    *("0", "7", " 3", "4 ", "\t5", "+5", "5.", ".5", "-.5e1", "1e0", "1E+00", "0.30000000000000004", "4.9e-324", "1e999"),
-    *("inf", "-INF", "+Infinity", "nan", "NaN", "-nan", "+nan", "1_000", "1d", "1f", "0x1p3", "0x10", "1,5", "--5", "1e", "e1"),
-    *("1\x00", "\x005", "5\x85", "5\u2028", "\u0663", "½", "", "one", "2.5", "3.5", "1e-999", "8.499999999999999999999999999"),
-]
-"""What engines are known to read differently, and what they are not to."""
-NUMBERS = [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -0.51, 9.5, 9.49999, 1e30, -1e30, np.inf, -np.inf, 5e-30, 0.1 + 0.2, None]
-WIDE = [*map(Decimal, ("0.30000000000000000001", "2.49999999999999999999", "2.50000000000000000001", "7")), None]
-LABELS = [
-    "north",
-    "North",
-    "south",
-    "so uth",
-    "O'Hara",
-    "back\\slash",
-    "naïve",
-    "na\u0131ve",
-    "其他",
-    "%",
-    "\x00",
-    "😀",
-    " north",
-    None,
-]
-MOMENTS = [
-    datetime.datetime(2024, 3, 31, 1, 30),
-    datetime.datetime(2024, 1, 1, 0, 0, 0, 500_000),
-    datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
-    None,
-]
-
-
-def of_length(values, n):
-    return [values[i % len(values)] for i in range(n)]
-
-
-def hostile():
-    """A table of every type that both engines know, full of what they are known to read differently."""
-    n = 2 * len(NUMBERS_AS_TEXT) + 1
-    columns = {
-        "text": pa.array(of_length(NUMBERS_AS_TEXT, n)),
-        "number": pa.array(of_length(NUMBERS, n), pa.float64()),
-        "single": pa.array(of_length([each if each is None else np.float32(each) for each in NUMBERS], n), pa.float32()),
-        "small": pa.array(of_length([-128, 127, 0, 3, None], n), pa.int8()),
-        "long": pa.array(of_length([2**63 - 1, -(2**63), 2**53 + 1, 3, None], n), pa.int64()),
-        "wide": pa.array(of_length(WIDE, n), pa.decimal128(38, 20)),
-        "label": pa.array(of_length(LABELS, n)),
-        "yes": pa.array(of_length([True, False, None], n)),
-        "day": pa.array(of_length([None if each is None else each.date() for each in MOMENTS], n)),
-        "instant": pa.array(of_length(MOMENTS, n), pa.timestamp("us", tz="UTC")),
-        "local": pa.array(of_length(MOMENTS[::-1], n), pa.timestamp("us")),
-    }
-    return pa.table(columns)
-
-
-DOMAINS = [
-    {
-        "text": Grid(0, 9, 1, outside="other", nulls="cell"),
-        "number": Bins([0, 0.5, 2.5, 9.5], outside="other", nulls="cell"),
-        "wide": Bins([0, 0.3, 2.5, 8], outside="other", nulls="cell"),
-        "label": Categories(["north", "O'Hara", "back\\slash", "naïve", "😀", "\x00"], outside="other", nulls="cell"),
-        "yes": Categories([True, False], outside="other", nulls="cell"),
-    },
-    {
-        "single": Grid(0, 9, "0.5", outside="other", nulls="cell"),
-        "small": Categories([3, "0.5", -128], outside="other", nulls="cell"),
-        "long": Categories([2**63 - 1, 2**53, 3], outside="other", nulls="cell"),
-        "day": Categories(["2024-03-31", "9999-12-31"], outside="other", nulls="cell"),
-        "instant": Categories(["2024-03-31 01:30:00+00", "1969-12-31 23:59:59.999999+00"], outside="other", nulls="cell"),
-    },
-    {
-        "day": Dates("1950-01-15", "2050-01-15", "7 months", outside="null", nulls="cell"),
-        "instant": Dates("2024-03-30", "2024-04-02", "hour", nulls="cell"),
-        "local": Dates("1969-12-01", "2024-12-31", "month", nulls="cell"),
-        "number": Grid(0, 9, 3, nulls="cell"),
-    },
-]
-
-
-def outcome(work):
-    """What counting gives, or what it refuses with."""
-    try:
-        found = work()
-    except PrivurnError as refusal:
-        return type(refusal), str(refusal)
-    return found.values.tolist(), found.counts.tolist()
-
-
-def cells(data, domain):
-    with open_table(data) as source:
-        return outcome(lambda: count_cells(source, JointDomain(domain)))
-
 
 def labels(data, column):
     with open_table(data) as source:
         return outcome(lambda: count_labels(source, column))
-
-
-def untyped(table):
-    """The same table for DuckDB, with text as NumPy's objects: like text of a Spark frame, it may hold numbers."""
-    import pandas as pd
-
-    columns = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_string(column.type):
-            columns[name] = pd.Series(column.to_pylist(), dtype=object)
-        else:
-            columns[name] = pd.Series(column.to_pylist(), dtype=pd.ArrowDtype(column.type))
-    return pd.DataFrame(columns)
 
 
 @pytest.fixture(scope="module")
@@ -182,29 +74,12 @@ def test_a_failing_frame_is_refused_without_the_record_that_spark_quotes():
     assert "PLANTED" not in "".join(traceback.format_exception(refused.value))
 
 
-TABLE = {
-    "number": Bins([0, 0.5, 2.5, 9.5], nulls="cell"),
-    "label": Categories(["north", "south"], outside="other", nulls="cell", ignore_case=True),
-    "text": Grid(0, 9, 1, outside="other", nulls="cell"),
-    "yes": Categories([True, False], outside="other", nulls="cell"),
-}
-SETS = ((0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3))
-
-
 def by_streaming(data, domain):
     """Marginals as they are counted from records that pass by, and what stands for no value."""
     special = SpecialCells(domain.columns)
     with open_table(data) as source:
         found = count_marginals(cell_batches(source, domain, special=special), MarginalLayout(domain.sizes, SETS))
     return found.counts.tolist(), found.n, special.found
-
-
-def by_query(data, domain):
-    """The same as an engine counts it."""
-    special = SpecialCells(domain.columns)
-    with open_table(data) as source:
-        counts, n = count_sets(source, domain, SETS, special=special)
-    return counts.tolist(), n, special.found
 
 
 def test_marginals_counted_by_a_query_are_those_of_records_passing_by():
@@ -228,16 +103,6 @@ def test_a_custodian_is_told_the_same_of_both_engines(engines):
                 table_figures(source, {**TABLE, "day": Dates("2000-01-01", "2030-01-01", "year"), "small": OpenLabels()})
             )
     assert found[0] == found[1]
-
-
-REFUSED = {
-    "missing values": {"label": Categories(["north"], outside="other")},
-    "values outside": {"label": Categories(["north"], nulls="cell")},
-    "text among numbers": {"text": Grid(0, 9, 1, nulls="cell", outside="error")},
-    "no numbers at all": {"label": Grid(0, 9, 1, nulls="cell", outside="other")},
-    "a type that holds no numbers": {"day": Grid(0, 9, 1)},
-    "no such column": {"nothing": Grid(0, 9, 1)},
-}
 
 
 @pytest.mark.parametrize("why", ["missing values", *(pytest.param(why, marks=pytest.mark.long) for why in list(REFUSED)[1:])])
@@ -377,18 +242,16 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
 
 
 @pytest.mark.long
-def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(planted):
-    if reason := why_not():
-        pytest.skip(reason)
-    words = "release *.parquet --column label --categories north,south --outside other --mechanism dirichlet-multinomial"
-    words = [*words.split(), "--epsilon", "1", "--delta", "1e-6", "--seed", "1"]
-    command = [sys.executable, "-m", "privurn", *words, "-o"]
-    subprocess.run([*command, "here"], check=True, capture_output=True, cwd=planted)
-    with cluster(planted / "logs") as master:
-        there = [*command, "there", "--engine", "spark", "--master", master]
-        done = subprocess.run(there, capture_output=True, text=True, cwd=planted, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (planted / "there" / "data.csv").read_bytes() == (planted / "here" / "data.csv").read_bytes()
-    logs = [each.read_bytes() for each in (planted / "logs").rglob("*") if each.is_file()]
-    assert len([each for each in logs if b"executor" in each.lower()]) > 2  # master, workers and executors wrote theirs
-    assert not any(b"PLANTED" in each for each in [*logs, done.stdout.encode(), done.stderr.encode()])
+def test_the_drivers_memory_follows_distinct_values():
+    session = local_session()
+    peaks = []
+    for rows in (2_000, 2_000_000):
+        frame = session.range(rows).selectExpr("id % 50 AS x")
+        tracemalloc.start()
+        try:
+            with open_table(frame) as source:
+                assert count_cells(source, JointDomain({"x": Grid(0, 49, 1)})).n == rows
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2**20  # two million records of eight bytes would be 16 times that

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from privurn.certificates.parts import write_parts
 from privurn.errors import FormatError
-from privurn.output_files import check_new_folder, flush, new_partial_folder
+from privurn.output_files import check_new_folder, flush, move_folder, new_partial_folder, write_file
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.tables import write
+from privurn.tables.blocks import Blocks
+from privurn.tables.parts import MANIFEST
 
 FORMATS = ("csv", "parquet")
 
@@ -40,26 +43,31 @@ def save_release(
 ) -> Certificate:
     """Write into a hidden sibling, flush, then rename: an interrupted run leaves no folder behind.
 
-    What the mechanism published is the data; or the measurements, where the data are records that were made from them.
+    What the mechanism published is the data; or the measurements, where the data are records that were made from them. Data in
+    parts have a manifest, which is written last of all: without it a folder is no release.
     """
     check_format(file_format)
     check_new_folder(folder)
-    partial = new_partial_folder(folder)
+    partial = unfinished = new_partial_folder(folder)
     try:
         name = "measurements" if measured else "data"
-        certificate = certificate.with_fields(output=_written(table, partial / f"{name}.{file_format}"))
+        stated, manifest = _written(table, partial, name, file_format)
+        certificate = certificate.with_fields(output=stated)
         if synthetic is not None:
-            made = _written(synthetic.table, partial / f"data.{file_format}")
-            stated = {**made, "copies": synthetic.copies, "seed": synthetic.seed}
-            certificate = certificate.with_fields(synthetic=stated)
+            made, manifest = _written(synthetic.table, partial, "data", file_format)
+            certificate = certificate.with_fields(synthetic={**made, "copies": synthetic.copies, "seed": synthetic.seed})
         (partial / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
         for each in partial.iterdir():
             flush(each)
         partial.chmod(0o755)
-        partial.rename(folder)
+        move_folder(partial, folder)
         flush(folder.absolute().parent)
+        if manifest is not None:
+            unfinished = folder
+            write_file(folder / MANIFEST, lambda file: file.write_bytes(manifest))
+            flush(folder)
     except BaseException:  # Ctrl-C too
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return certificate
 
@@ -69,7 +77,7 @@ def save_synthetic(table: Any, folder: Path, *, about: dict[str, Any]) -> None:
     check_new_folder(folder)
     partial = new_partial_folder(folder)
     try:
-        stated = {"schema": "privurn-synthetic/1", **about, **_written(table, partial / "data.csv")}
+        stated = {"schema": "privurn-synthetic/1", **about, **_written(table, partial, "data", "csv")[0]}
         (partial / "synthetic.json").write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
         for each in partial.iterdir():
             flush(each)
@@ -80,6 +88,10 @@ def save_synthetic(table: Any, folder: Path, *, about: dict[str, Any]) -> None:
         raise
 
 
-def _written(table: Any, file: Path) -> dict[str, Any]:
+def _written(table: Any, folder: Path, name: str, file_format: str) -> tuple[dict[str, Any], bytes | None]:
+    """What a certificate says of the data, and their manifest if they are in parts."""
+    if isinstance(table, Blocks):
+        return write_parts(table, folder, file_format=file_format)
+    file = folder / f"{name}.{file_format}"
     write(table, file)
-    return {"file": file.name, "rows": table.num_rows, "sha256": file_hash(file)}
+    return {"file": file.name, "rows": table.num_rows, "sha256": file_hash(file)}, None

@@ -10,6 +10,7 @@ from privurn.errors import PrivurnError
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.ledger import Ledger
 from privurn.tables import to_kind
+from privurn.tables.blocks import Blocks
 from privurn.tables.output import needs_marks
 
 MARKED = (
@@ -37,7 +38,10 @@ class Release:
     @property
     def data(self) -> Any:
         """The records (or the noisy table), as the kind of frame that came in (Arrow for files)."""
-        return to_kind(self.table if self.synthetic is None else self.synthetic.table, self.kind)
+        table = self.table if self.synthetic is None else self.synthetic.table
+        if isinstance(table, Blocks):
+            return table.tasks.frame(table) if self.kind == "spark" else table.to_arrow()
+        return to_kind(table, self.kind)
 
     @property
     def measurements(self) -> Any:
@@ -57,7 +61,9 @@ class Release:
     def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
         """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate.
 
-        In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says so.
+        A release from a cluster with more records than fit on one computer comes in parts: files in the folder `data`, and a
+        manifest of them. In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says
+        so.
         """
         certificate = save_release(
             self.table,
@@ -70,5 +76,6 @@ class Release:
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
         tables = [self.table] if self.synthetic is None else [self.table, self.synthetic.table]
-        remarks = (*self.remarks, MARKED) if file_format == "csv" and any(map(needs_marks, tables)) else self.remarks
+        looked_at = [each.rows if isinstance(each, Blocks) else each for each in tables]
+        remarks = (*self.remarks, MARKED) if file_format == "csv" and any(map(needs_marks, looked_at)) else self.remarks
         return replace(self, certificate=certificate, remarks=remarks)

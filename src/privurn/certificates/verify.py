@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
+from privurn.certificates.parts import changed_parts
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content, SyntheticContent, copy_column
@@ -31,6 +32,7 @@ from privurn.privacy.certificate import (
     read_json,
 )
 from privurn.privacy.profile import Guarantee
+from privurn.tables.parts import MANIFEST, data_files, read_manifest
 from privurn.tables.released import released_batches, released_columns
 
 RELATIVE_AGREEMENT = 1e-9
@@ -164,7 +166,7 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
     if output is None or "file" not in output:
         return ["the certificate names no data file: the release was never saved"]
     files = [output] if synthetic is None else [output, synthetic]
-    reasons = [reason for each in files if (reason := _changed(folder, each)) is not None]
+    reasons = [reason for each in files for reason in _changed(folder, each)]
     if reasons:
         return reasons
     stated, domain = certificate["mechanism"], certificate["domain"]
@@ -183,16 +185,20 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
     return found
 
 
-def _changed(folder: Path, stated: Mapping[str, Any]) -> str | None:
-    """Why a file is not the one that is stated."""
+def _changed(folder: Path, stated: Mapping[str, Any]) -> list[str]:
+    """Why a file, or the parts that it lists, is not what is stated."""
     name = stated["file"]
     try:
         same = file_hash(folder / name) == stated["sha256"]
     except FileNotFoundError:
-        return f"the data file {name!r} is missing"
+        if name == MANIFEST:
+            return ["the manifest is missing: the release was not finished, or was not copied whole"]
+        return [f"the data file {name!r} is missing"]
     except OSError:
-        return f"the data file {name!r} cannot be read, or is no regular file"
-    return None if same else f"the data file {name!r} was changed: its hash does not fit"
+        return [f"the data file {name!r} cannot be read, or is no regular file"]
+    if not same:
+        return [f"the data file {name!r} was changed: its hash does not fit"]
+    return changed_parts(folder, stated) if name == MANIFEST else []
 
 
 def _check_content(folder: Path, stated: Mapping[str, Any], columns: list[str], content: Callable[[], Content]) -> list[str]:
@@ -205,18 +211,20 @@ def _check_content(folder: Path, stated: Mapping[str, Any], columns: list[str], 
 
 
 def check_published(file: Path, columns: list[str], stated: int, content: Content) -> list[str]:
-    """How a data file, read in batches, contradicts its certificate; a FormatError where it cannot be read at all."""
-    if released_columns(file) != columns:
-        return ["does not hold the columns that are stated"]
-    rows = 0
-    for batch in released_batches(file):
-        rows += batch.num_rows
-        if rows > stated:
-            break
-        if not content.holds(batch):
-            return [content.wrong]
-    if rows != stated:
-        return ["does not hold the rows that are stated"]
+    """How data, read in batches, contradict their certificate; a FormatError where they cannot be read at all."""
+    sizes = [each.rows for each in read_manifest(file)] if file.name == MANIFEST else [stated]
+    for each, size in zip(data_files(file), sizes, strict=True):
+        if released_columns(each) != columns:
+            return ["does not hold the columns that are stated"]
+        rows = 0
+        for batch in released_batches(each):
+            rows += batch.num_rows
+            if rows > size:
+                break
+            if not content.holds(batch):
+                return [content.wrong]
+        if rows != size:
+            return ["does not hold the rows that are stated"]
     return [] if content.complete() else [content.wrong]
 
 

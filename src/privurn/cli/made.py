@@ -36,10 +36,13 @@ def warn(certificate: "Certificate") -> None:
 
 def show_folder(made: "Release", output: Path, *, json: bool, words: Callable[[], None]) -> None:
     """A folder that was written: one JSON object, or a command's own words and where everything is."""
+    from privurn.tables.parts import FOLDER, MANIFEST
+
     certificate = made.certificate
+    data = (certificate["synthetic"] or certificate["output"])["file"]
     paths = {
         "folder": str(output),
-        "data": str(output / (certificate["synthetic"] or certificate["output"])["file"]),
+        "data": str(output / (FOLDER if data == MANIFEST else data)),
         **({} if certificate["synthetic"] is None else {"measurements": str(output / certificate["output"]["file"])}),
         "certificate": str(output / "certificate.json"),
     }

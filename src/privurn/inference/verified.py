@@ -13,6 +13,7 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, open_table
+from privurn.tables.blocks import Blocks
 from privurn.tables.released import open_released
 
 
@@ -26,7 +27,9 @@ class Verified:
 
     def open(self) -> AbstractContextManager[Source]:
         """The published table."""
-        return open_released(self.data) if isinstance(self.data, Path) else open_table(self.data)
+        if isinstance(self.data, Path):
+            return open_released(self.data)
+        return open_table(self.data.to_arrow() if isinstance(self.data, Blocks) else self.data)
 
 
 def verified(source: Any) -> Verified:

@@ -139,9 +139,28 @@ class DirichletMultinomial(Mechanism):
 
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Exact draws: slot integers from `entropy`, cells from the urn kernel, then a uniform shuffle."""
+        self.check(counts)
+        out = self._unshuffled(counts, entropy=entropy)
+        entropy.shuffle(out)
+        return Drawn(out)
+
+    def draw_blocks(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator[CountTable] | None:
+        """The same draws, of which only counts are kept: memory is that of the cells and of a block."""
+        return self._blocks(counts, size, entropy) if type(self).draw is DirichletMultinomial.draw else None
+
+    def _blocks(self, counts: CountTable, size: int, entropy: Entropy) -> Iterator[CountTable]:
+        """Before each block the urn holds the confidential records and all those that were drawn: it is an urn like any."""
+        self.check(counts)
+        for first in range(0, self.records, size):
+            urn = replace(self, records=min(size, self.records - first))
+            block = CountTable.of(urn._unshuffled(counts, entropy=entropy))
+            yield block
+            counts = counts.plus(block)
+
+    def _unshuffled(self, counts: CountTable, *, entropy: Entropy) -> NDArray[np.int64]:
+        """Cells in order of drawing."""
         from privurn._kernels.urns.urn import update_cells
 
-        self.check(counts)
         slots = self.slots(counts)
         if slots.long:
             out = draw_cells(slots, records=self.records, entropy=entropy)
@@ -149,8 +168,7 @@ class DirichletMultinomial(Mechanism):
             out = np.empty(self.records, np.int64)
             draws = entropy.below_ramp(slots.total, step=slots.per_ball, size=self.records)
             update_cells(draws, slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
-        entropy.shuffle(out)
-        return Drawn(out)
+        return out
 
     def slots(self, counts: CountTable) -> Slots:
         """The urn in whole slots, exactly: q for each record, q alpha for each cell's prior."""

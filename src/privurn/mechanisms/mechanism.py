@@ -135,6 +135,13 @@ class Mechanism(ABC):
         for _ in range(size):
             yield self.draw(data, entropy=entropy)
 
+    def draw_blocks(self, data: Any, /, *, size: int, entropy: Entropy) -> Iterator[CountTable] | None:
+        """The release as counts of blocks of `size` records, one after the other, for tables that no memory holds.
+
+        The order within a block must be uniformly random given these counts. None: it cannot be drawn so.
+        """
+        return None
+
     def check(self, counts: CountTable) -> None:
         """Where the guarantee was computed for a public number of records, the data must have that many."""
         if self.n is not None and counts.n != self.n:

@@ -197,9 +197,9 @@ class Software(Strict):
 
 
 class DataFile(Strict):
-    """The file that a certificate is about."""
+    """The file that a certificate is about, or the manifest of its parts."""
 
-    file: Literal["data.csv", "data.parquet", "measurements.csv", "measurements.parquet"]
+    file: Literal["data.csv", "data.parquet", "measurements.csv", "measurements.parquet", "manifest.json"]
     rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
     sha256: Hash
 
@@ -207,7 +207,7 @@ class DataFile(Strict):
 class Synthetic(Strict):
     """Records that were made from the published measurements alone, with a public seed that says nothing of the noise."""
 
-    file: Literal["data.csv", "data.parquet"]
+    file: Literal["data.csv", "data.parquet", "manifest.json"]
     rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
     sha256: Hash
     copies: Annotated[int, Field(ge=1, le=MOST_RECORDS)]

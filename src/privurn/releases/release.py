@@ -28,8 +28,10 @@ from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.releases.payment import pay, tell_custodian
-from privurn.tables import Source, count_cells, count_labels, decode, decode_labels, open_table
+from privurn.tables import Source, blocks, count_cells, count_labels, decode, decode_labels, open_table
+from privurn.tables.blocks import Blocks
 from privurn.tables.column_names import unused
+from privurn.tables.engine import Tasks
 from privurn.tables.special_cells import SpecialCells
 
 
@@ -116,7 +118,7 @@ def release(
             special = SpecialCells(named.columns)
             counts = count_cells(source, named, secret_size=secret, special=special)
             tell_custodian(special.remarks(counts.n))
-        kind = source.kind
+        kind, tasks = source.kind, source.tasks
     progress("planning")
     size = named.size if isinstance(named, JointDomain) else None
     public = Public(
@@ -125,7 +127,7 @@ def release(
         guarantee=guarantee,
         domain=named if isinstance(named, JointDomain) else None,
     )
-    job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind)
+    job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind, tasks)
     if isinstance(named, JointDomain):
         return _public_domain(job, named)
     return _discovered_labels(job, named) if recipe.discovers else _open_labels(job, named)
@@ -142,6 +144,7 @@ class _Job:
     entropy: Entropy
     progress: Callable[[str], None]
     kind: str
+    tasks: Tasks | None
 
     def chosen(self, *, domain: dict[str, Any]) -> tuple[Mechanism, tuple[str, ...], Payment]:
         """The mechanism, remarks on it, and the debit of what the certificate promises."""
@@ -167,6 +170,8 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     stated = domain.to_json()
     mechanism, remarks, payment = job.chosen(domain=stated)
     job.progress("drawing")
+    if (parts := _in_blocks(job, mechanism, domain)) is not None:
+        return job.finish(mechanism, table=parts, domain=stated, payment=payment, remarks=remarks)
     drawn = mechanism.draw(job.counts, entropy=job.entropy)
     if not mechanism.measures:
         table = decode(drawn.cells, domain, entropy=job.entropy, extra=drawn.columns())
@@ -177,14 +182,24 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     return replace(made, measured=True).with_records(lambda: _synthetic(job, mechanism, drawn, domain))
 
 
+def _in_blocks(job: _Job, mechanism: Mechanism, domain: JointDomain) -> Blocks | None:
+    """Records for a cluster to write, where the table is on one and they are too many for this computer."""
+    if job.tasks is None or mechanism.records <= blocks.SIZE or domain.spread:
+        return None
+    counts = mechanism.draw_blocks(job.counts, size=blocks.SIZE, entropy=job.entropy)
+    if counts is None:
+        return None
+    return Blocks.drawn(counts, decode=lambda cells: decode(cells, domain), words=job.entropy.words, tasks=job.tasks)
+
+
 def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> SyntheticTable:
     """Records from what was drawn, without another look at the data."""
     from privurn.releases.synthetic import public_seed, synthetic_table
 
     recipe: Any = job.recipe
     measured = mechanism.measurements(drawn.counts)
-    records = recipe.records or (measured.total if recipe.copies == 1 else None)
-    return synthetic_table(measured, domain=domain, records=records, copies=recipe.copies, seed=public_seed(job.entropy))
+    records, seed = recipe.records or (measured.total if recipe.copies == 1 else None), public_seed(job.entropy)
+    return synthetic_table(measured, domain=domain, records=records, copies=recipe.copies, seed=seed, tasks=job.tasks)
 
 
 def _check_spread(recipe: Recipe, domain: JointDomain) -> None:

@@ -18,8 +18,13 @@ from privurn.inference.counts.synthetic import records_of
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.synthetic import balanced_counts
+from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.privacy.entropy import SeededEntropy
+from privurn.tables import blocks, decode
+from privurn.tables.blocks import Blocks
+from privurn.tables.engine import Tasks
 
 Whole = NDArray[np.int64]
 
@@ -28,17 +33,42 @@ SEEDS = 2**53
 
 
 def synthetic_table(
-    measured: TreeMeasurements, *, domain: JointDomain, records: int | None, copies: int, seed: int
+    measured: TreeMeasurements,
+    *,
+    domain: JointDomain,
+    records: int | None,
+    copies: int,
+    seed: int,
+    tasks: Tasks | None = None,
 ) -> SyntheticTable:
-    """Records as a table; `records` of a single copy: as many as were measured where left out."""
+    """Records as a table; `records` of a single copy: as many as were measured where left out.
+
+    Where there are `tasks` for it, more records than a block are left to them.
+    """
     rng = np.random.default_rng(seed)
     if copies == 1:
         tables = [face_value_counts(measured, records=records, rng=rng)]
     else:
         tables = list(drawn_tables(measured, copies, rng=rng))
         check_records(sum(int(each.sum()) for each in tables))
-    made = records_of(tables, domain=domain, rng=rng, seed=seed)
-    return SyntheticTable(made, copies, seed)
+    if tasks is not None and not domain.spread and sum(int(each.sum()) for each in tables) > blocks.SIZE:
+        return SyntheticTable(_in_blocks(tables, domain=domain, rng=rng, seed=seed, tasks=tasks), copies, seed)
+    return SyntheticTable(records_of(tables, domain=domain, rng=rng, seed=seed), copies, seed)
+
+
+def _in_blocks(tables: list[Whole], *, domain: JointDomain, rng: np.random.Generator, seed: int, tasks: Tasks) -> Blocks:
+    """What `records_of` makes, by the counts of blocks; the cells of each copy have numbers of their own."""
+
+    def decoded(cells: Whole) -> Any:
+        made = decode(cells % domain.size, domain)
+        return made if len(tables) == 1 else made.add_column(0, copy_column(domain.columns), [cells // domain.size + 1])
+
+    counts = (
+        CountTable(copy * domain.size + each.values, each.counts)
+        for copy, table in enumerate(tables)
+        for each in blocks.split(table, size=blocks.SIZE, rng=rng)
+    )
+    return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(seed).words, tasks=tasks)
 
 
 def face_value_counts(measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator) -> Whole:

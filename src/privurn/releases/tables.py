@@ -29,6 +29,7 @@ from privurn.releases.synthetic import public_seed
 from privurn.tables import open_table
 from privurn.tables.cell_batches import cell_batches
 from privurn.tables.counting import check_rows
+from privurn.tables.dialects import DUCKDB
 from privurn.tables.marginals import count_sets
 from privurn.tables.output import number_table
 from privurn.tables.special_cells import SpecialCells
@@ -68,7 +69,7 @@ def release_table(
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")
         special = SpecialCells(columns.columns)
-        if source.distant:
+        if source.dialect is not DUCKDB:  # whose types the batches are in
             counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
         else:
             counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)

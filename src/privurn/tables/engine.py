@@ -5,7 +5,7 @@ numbers of records in batches that are added up as they come (`cell_batches`, `n
 each of them (`columns`, `rows`). How far engines differ in their SQL is said in `dialects`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 
@@ -27,3 +27,19 @@ class Engine(Protocol):
 
     def register(self, name: str, table: Any, /) -> Any:
         """Make a small Arrow table known, such as a list of categories."""
+
+
+Answered = tuple[str, int, str]
+"""Of a task that wrote a part of a release: the file's name, its records, its SHA-256."""
+
+Task = Callable[[int], Answered]
+
+
+class Tasks(Protocol):
+    """Where an engine has computers of its own: they write a release that is as large as what they hold (`blocks`)."""
+
+    def answers(self, task: Task, number: int, /) -> list[Answered]:
+        """Of tasks 0, 1, ..., in order. A task that was lost may be run again, and gives the same file under another name."""
+
+    def frame(self, blocks: Any, /) -> Any:
+        """The records of blocks as a frame of the engine's own kind."""

@@ -162,7 +162,7 @@ def write(table: Any, path: Path) -> None:
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(table, path)
     else:
-        pyarrow.csv.write_csv(_for_spreadsheets(table), path)
+        pyarrow.csv.write_csv(for_spreadsheets(table), path)
 
 
 def needs_marks(table: Any) -> bool:
@@ -178,7 +178,8 @@ def _text_columns(table: Any) -> list[tuple[int, Any]]:
     return [(i, column) for i, column in enumerate(table.columns) if pa.types.is_string(column.type)]
 
 
-def _for_spreadsheets(table: Any) -> Any:
+def for_spreadsheets(table: Any) -> Any:
+    """The table as CSV has it: text that a spreadsheet would run is marked, in names too."""
     import pyarrow as pa
 
     for i, column in _text_columns(table):

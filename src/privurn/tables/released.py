@@ -1,4 +1,4 @@
-"""The one reader of released data: a CSV or Parquet file that `tables.output.write` wrote, as it was published.
+"""The one reader of released data: a CSV or Parquet file that `tables.output.write` wrote, or parts of one, as published.
 
 Whoever checks a release, or concludes something from it, reads it here. Rows are looked at in batches, by whole columns. Any
 file whatever gives batches or a FormatError.
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, label_text
 from privurn.errors import DomainError, FormatError
 from privurn.tables.cells import grid_numbers, moments, published_as
+from privurn.tables.parts import data_files
 from privurn.tables.sources import Source, open_table
 from privurn.tables.spreadsheet_text import unmarked, unmarked_text
 
@@ -52,7 +53,8 @@ def _readable() -> Iterator[None]:
 
 
 def released_columns(path: Path) -> list[str]:
-    """Names of the columns, in order."""
+    """Names of the columns, in order; of parts, those of the first."""
+    path = data_files(path)[0]
     with _readable(), path.open("rb") as handle:
         if path.suffix == ".parquet":
             from pyarrow import parquet
@@ -105,6 +107,11 @@ def _header(path: Path) -> list[str]:
 
 def released_batches(path: Path) -> Iterator[Any]:
     """Arrow batches in the file's order; every column of a CSV file is text, and an empty field without quotes is missing."""
+    for each in data_files(path):
+        yield from _batches(each)
+
+
+def _batches(path: Path) -> Iterator[Any]:
     if len(set(names := released_columns(path))) < len(names):
         raise FormatError("the data file names a column twice.", hint="Get the release again from its source")
     with _readable(), path.open("rb") as handle:
@@ -146,10 +153,11 @@ def open_released(path: Path) -> Iterator[Source]:
     """The same file as an opened table, for queries."""
     import pyarrow as pa
 
+    first = data_files(path)[0]
     with _readable():
-        table = pa.Table.from_batches(list(released_batches(path)), schema=_schema(path))
+        table = pa.Table.from_batches(list(released_batches(path)), schema=_schema(first))
     with open_table(table) as source:
-        typed = path.suffix == ".parquet"
+        typed = first.suffix == ".parquet"
         yield replace(source, kind="path", untyped=frozenset() if typed else frozenset(source.types), published=True)
 
 

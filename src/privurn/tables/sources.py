@@ -19,7 +19,7 @@ from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
 from privurn.tables.database import connect, forget
 from privurn.tables.dialects import DUCKDB, NAN, Dialect
-from privurn.tables.engine import Engine
+from privurn.tables.engine import Engine, Tasks
 from privurn.tables.files import DataFiles, find_files, readable
 from privurn.tables.spark_files import SparkFiles
 
@@ -59,8 +59,8 @@ class Source:
     dialect: Dialect = DUCKDB
     """Of the engine's SQL."""
 
-    distant: bool = False
-    """Whether records are on other computers, so that counts are fetched rather than records."""
+    tasks: Tasks | None = None
+    """What writes a large release, where records are on other computers; counts are then fetched rather than records."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -128,9 +128,14 @@ def text_literal(value: str) -> str:
 
 
 def frame_kind(data: Any) -> str:
-    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb" or "spark"."""
+    """Which family a table belongs to: "path", "list", "pandas", "polars", "arrow", "numpy", "duckdb", "spark" or "own".
+
+    The last has an engine of its own, and a method `open_source` that opens it (docs/how-to/add-an-engine.md).
+    """
     if isinstance(data, (str, Path)):
         return "path"
+    if hasattr(type(data), "open_source"):  # not of the object: a column could have that name
+        return "own"
     module, name = type(data).__module__.split(".")[0], type(data).__name__
     if isinstance(data, SparkFiles) or (type(data).__module__.startswith("pyspark.sql.") and name == "DataFrame"):
         return "spark"
@@ -161,6 +166,10 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     import pyarrow as pa
 
     kind = frame_kind(data)
+    if kind == "own":
+        with data.open_source() as source:
+            yield source
+        return
     if kind == "spark":
         from privurn.tables.spark import open_spark
 

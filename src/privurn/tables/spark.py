@@ -5,7 +5,7 @@ that a task failed on in its exceptions and in the executors' logs. Whatever Spa
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -19,7 +19,8 @@ from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
 from privurn.tables.sources import Source
-from privurn.tables.spark_files import SparkFiles, session_builder
+from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder
+from privurn.tables.spark_tasks import SparkTasks
 
 STORED = {
     "boolean": "BOOLEAN",
@@ -88,7 +89,7 @@ class SparkEngine:
 def open_spark(data: Any) -> Iterator[Source]:
     """A Spark frame, or files that Spark shall read, as an opened table."""
     session_builder()
-    with replaced_errors(), ExitStack() as stack:
+    with replaced_errors("read the table"), ExitStack() as stack:
         if not isinstance(data, SparkFiles):  # text says nothing about its content: Spark reads CSV files as text
             yield stack.enter_context(_opened(data, "spark", text_is_untyped=True))
             return
@@ -99,6 +100,7 @@ def open_spark(data: Any) -> Iterator[Source]:
             raise FormatError("Spark reads Parquet files only.", hint="Convert them first, or leave Spark out")
         frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
         source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
+        source = replace(source, tasks=SparkTasks(data.session))
         if found is None:
             yield source
             return
@@ -118,8 +120,8 @@ def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]
     engine = SparkEngine(frame.sparkSession)
     try:
         engine.view("t", _plain(frame.toDF(*places(names)), stored))
-        count = partial(_count, engine)
-        yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, distant=True)
+        count, tasks = partial(_count, engine), SparkTasks(partial(nullcontext, frame.sparkSession))
+        yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, tasks=tasks)
     finally:
         engine.close()
 
@@ -156,19 +158,3 @@ def _plain(frame: Any, stored: list[str]) -> Any:
 
 def _count(engine: SparkEngine) -> int:
     return int(engine.sql("SELECT count(*) AS n FROM t").to_arrow_table()["n"][0].as_py())
-
-
-@contextmanager
-def replaced_errors() -> Iterator[None]:
-    """Spark's complaints without the records that they quote."""
-    import pyarrow as pa
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
-        raise FormatError(
-            f"Spark cannot read the table ({type(error).__name__}).",
-            hint="Check that Spark itself can count it; details are withheld because they could quote a record",
-        ) from None

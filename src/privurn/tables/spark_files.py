@@ -1,5 +1,7 @@
 """Parquet files that Spark reads where they are, and the session that reads them."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +50,8 @@ class SparkFiles:
                 raise FormatError(
                     "this process has a Spark session on another master.", hint="Stop it first, or give its data frame"
                 )
+            if is_here(str(self.master)):  # else Spark takes the first python3 that it finds
+                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             for key, value in settings(str(self.master)).items():
                 builder = builder.config(key, value)
             session, own = running or builder.master(str(self.master)).getOrCreate(), running is None
@@ -70,6 +74,26 @@ def session_builder() -> Any:
 def settings(master: str) -> dict[str, str]:
     """No web page about the job; and where the cluster is this computer, no port that others can reach."""
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
-    host = master.removeprefix("spark://").rsplit(":", 1)[0]
     here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    return quiet | here if master.startswith("local") or host in LOOPBACK else quiet
+    return quiet | here if is_here(master) else quiet
+
+
+def is_here(master: str) -> bool:
+    """Whether the cluster is this computer."""
+    return master.startswith("local") or master.removeprefix("spark://").rsplit(":", 1)[0] in LOOPBACK
+
+
+@contextmanager
+def replaced_errors(doing: str) -> Iterator[None]:
+    """Spark's complaints without the records that they quote."""
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
+        raise FormatError(
+            f"Spark cannot {doing} ({type(error).__name__}).",
+            hint="Check that Spark itself can count it; details are withheld because they could quote a record",
+        ) from None

@@ -1,0 +1,141 @@
+"""How much does privurn cost on Spark, beside what Spark itself takes for counting and for writing?
+
+Targets: counting at most 1.3 times a bare GROUP BY of the same column in the same session; a release of 20 million records
+written at least half as fast as Spark writes 20 million generated integers. Needs pyspark and Java; not part of `make bench`.
+
+    python -m benchmarks.spark [--counting ROWS] [--writing RECORDS] [--repeats R] [--master local[2]]
+"""
+
+import argparse
+import contextlib
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+import privurn
+from privurn.domain import Grid, JointDomain
+from privurn.tables import count_cells, open_table
+from privurn.tables.spark_files import settings
+
+CELLS = 1_001
+
+
+def processor_seconds() -> float:
+    """Of this process and all below it, Spark's among them: what a shared computer does not distort."""
+    table = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = each.read_text().rsplit(")", 1)[1].split()
+            table[int(each.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    below = {os.getpid()}
+    while more := {pid for pid, (parent, _) in table.items() if parent in below} - below:
+        below |= more
+    return sum(table[pid][1] for pid in below if pid in table) / os.sysconf("SC_CLK_TCK")
+
+
+class Took(NamedTuple):
+    """Seconds by the clock, and of processors."""
+
+    clock: float
+    work: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:.2f} s ({self.work:.2f} s of processors)"
+
+
+def timed(work: Callable[[], Any]) -> Took:
+    start, spent = time.perf_counter(), processor_seconds()
+    work()
+    return Took(time.perf_counter() - start, processor_seconds() - spent)
+
+
+def best(work: Callable[[], Any], repeats: int) -> Took:
+    """The fastest of several runs, in both respects, after one that is not counted."""
+    work()
+    took = [timed(work) for _ in range(repeats)]
+    return Took(min(each.clock for each in took), min(each.work for each in took))
+
+
+def ratio(one: Took, other: Took) -> str:
+    return f"{one.clock / other.clock:.2f} ({one.work / other.work:.2f})"
+
+
+def counting(session: Any, rows: int, folder: Path, repeats: int) -> None:
+    """A column of whole numbers in Parquet files."""
+    path = str(folder / "table")
+    session.range(rows).selectExpr(f"CAST(pmod(hash(id), {CELLS}) AS BIGINT) AS x").write.parquet(path)
+    frame = session.read.parquet(path)
+    bare = best(lambda: frame.groupBy("x").count().toArrow(), repeats)
+
+    def ours() -> None:
+        with open_table(frame) as source:
+            assert count_cells(source, JointDomain({"x": Grid(0, CELLS - 1, 1)})).n == rows
+
+    took = best(ours, repeats)
+    print(f"count {rows:,} records: bare GROUP BY {bare}, privurn {took}: {ratio(took, bare)} times as long, target 1.3")
+
+
+def writing(session: Any, records: int, folder: Path, repeats: int) -> None:
+    """Release records of one column, and write as many integers."""
+    table = session.range(1_000_000).selectExpr(f"CAST(pmod(hash(id), {CELLS}) AS BIGINT) AS x")
+    domain, where = {"x": Grid(0, CELLS - 1, 1)}, folder / "written"
+    parts = -(-records // 2**21)
+
+    def theirs() -> None:
+        shutil.rmtree(where, ignore_errors=True)
+        session.range(0, records, 1, parts).write.parquet(str(where))
+
+    bare = best(theirs, repeats)
+    asked: Any = {"domain": domain, "epsilon": 1, "delta": 1e-6}
+    made = privurn.release(table, privurn.Urn(records=records), **asked)
+
+    def ours() -> None:
+        shutil.rmtree(where, ignore_errors=True)
+        made.save(where, file_format="parquet")
+
+    took = best(ours, repeats)
+    shutil.rmtree(where)
+    urn = privurn.Urn(records=records)
+    whole = timed(lambda: privurn.release(table, urn, **asked).save(where, file_format="parquet"))
+    assert sum(pq.read_metadata(each).num_rows for each in (where / "data").iterdir()) == records
+    found: list[bool] = []
+    checking = timed(lambda: found.append(privurn.verify(where).valid))
+    assert found == [True]
+    print(f"{records:,} records in {parts} parts: Spark writes integers in {bare}, privurn writes in {took}:", end=" ")
+    print(f"{ratio(bare, took)} of the speed, target 0.5")
+    print(f"  release and save {whole}: {ratio(bare, whole)} of the speed; verify {checking};", end=" ")
+    print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--counting", type=int, default=20_000_000)
+    parser.add_argument("--writing", type=int, default=20_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--master", default="local[2]")
+    asked = parser.parse_args()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(asked.master)
+    for key, value in settings(asked.master).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.counting:
+            counting(session, asked.counting, Path(folder), asked.repeats)
+        if asked.writing:
+            writing(session, asked.writing, Path(folder), asked.repeats)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

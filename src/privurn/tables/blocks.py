@@ -1,0 +1,105 @@
+"""A release too large for one computer: known by the counts of its blocks, expanded where there is room for it.
+
+Records are drawn block by block, and only the counts of each block are kept. Given these, every order within a block is equally
+likely and tells nothing of the data, so whoever writes the block puts it into one. Why the whole has the law of records drawn
+one after the other, order included: docs/proofs/integer-urn.md.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.counts import CountTable
+from privurn.tables.engine import Answered, Task, Tasks
+from privurn.tables.output import for_spreadsheets
+from privurn.tables.part_file import arranged, key_stream, write_part
+
+SIZE = 2**21
+"""Records of a block, which is a part of the release, too: they are in memory at once where the part is written."""
+
+Words = Callable[[int], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Which of the distinct records a block holds, how often each, and the key that its order comes from."""
+
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Released records in their order, block after block. `rows` is an Arrow table of the distinct ones."""
+
+    rows: Any = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    tasks: Tasks = field(repr=False)
+
+    @classmethod
+    def drawn(
+        cls, counts: Iterable[CountTable], *, decode: Callable[[NDArray[np.int64]], Any], words: Words, tasks: Tasks
+    ) -> "Blocks":
+        """From the cells of each block; `decode` makes records of cells."""
+        held = list(counts)
+        cells = np.unique(np.concatenate([each.values for each in held]))
+        blocks = tuple(Block(np.searchsorted(cells, each.values), each.counts, words(4).tobytes()) for each in held)
+        return cls(decode(cells), blocks, tasks)
+
+    @property
+    def column_names(self) -> list[str]:
+        """As an Arrow table has them."""
+        return list(self.rows.column_names)
+
+    @property
+    def num_rows(self) -> int:
+        """All records."""
+        return sum(int(each.counts.sum()) for each in self.blocks)
+
+    def expanded(self) -> Iterator[Any]:
+        """Arrow tables, one for each block: the records as they are written."""
+        for each in self.blocks:
+            yield self.rows.take(arranged(each.places, each.counts, key_stream(each.key)))
+
+    def to_arrow(self) -> Any:
+        """All of it on this computer."""
+        import pyarrow as pa
+
+        return pa.concat_tables(self.expanded())
+
+    def write(self, folder: Path, file_format: str) -> list[Answered]:
+        """Write each block into a file of a new folder that all tasks can reach: names as they came, rows, hashes."""
+        rows = for_spreadsheets(self.rows) if file_format == "csv" else self.rows
+        held = [(each.places, each.counts, each.key) for each in self.blocks]  # of no class that executors would have to know
+        where = str(folder.absolute())
+
+        def task(number: int) -> Answered:
+            return write_part(rows, *held[number], where, file_format)
+
+        return self.tasks.answers(task, len(held))
+
+
+class Here:
+    """Tasks that run in this process, one after the other."""
+
+    def answers(self, task: Task, number: int) -> list[Answered]:
+        """In order."""
+        return [task(each) for each in range(number)]
+
+    def frame(self, blocks: Blocks) -> Any:
+        """An Arrow table."""
+        return blocks.to_arrow()
+
+
+def split(counts: NDArray[np.int64], *, size: int, rng: np.random.Generator) -> Iterator[CountTable]:
+    """Counts of cells into those of blocks, as records in a uniformly random order would fall into them."""
+    left, cells = counts.copy(), np.arange(len(counts))
+    while (total := int(left.sum())) > 0:
+        taken = left if total <= size else rng.multivariate_hypergeometric(left, size, method="marginals")
+        yield CountTable.from_cells(cells, taken)
+        left = left - taken

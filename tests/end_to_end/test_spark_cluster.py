@@ -1,0 +1,159 @@
+"""A standalone cluster on this computer: it counts what DuckDB counts, logs no record, and loses executors without harm."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from examples.spark_demo import cluster
+
+import privurn
+from privurn.privacy.ledger import Ledger
+from spark_session import MASTER, why_not
+
+pytestmark = pytest.mark.long
+
+DRIVER = '''
+import os, sys, time, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+from pyspark.sql import SparkSession
+import privurn
+from privurn.tables import blocks, spark_files
+
+master, here = sys.argv[1], Path(sys.argv[2])
+waiting = sys.argv[3:]
+
+def wait(stage):
+    """Say which executor runs this, and go on when told so."""
+    if stage in waiting and not os.path.exists(here / f"go-{stage}"):
+        parent = int(open(f"/proc/{os.getppid()}/stat").read().rsplit(")", 1)[1].split()[1])
+        open(here / f"{stage}-{os.getpid()}.part", "w").write(str(parent))
+        os.rename(here / f"{stage}-{os.getpid()}.part", here / f"{stage}-{os.getpid()}")
+        while not os.path.exists(here / f"go-{stage}"):
+            time.sleep(0.1)
+
+def slowly(batches):
+    wait("counting")
+    yield from batches
+
+write_part = blocks.write_part
+
+def written(rows, places, counts, key, folder, suffix):
+    if not os.path.exists(here / "go-writing"):
+        open(os.path.join(folder, f"half-{os.getpid()}.{suffix}"), "w").write("half")
+    wait("writing")
+    return write_part(rows, places, counts, key, folder, suffix)
+
+blocks.SIZE, blocks.write_part = 1_000, written
+builder = SparkSession.builder.master(master).config("spark.executor.memory", "512m")
+for key, value in spark_files.settings(master).items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+frame = spark.range(0, 4_000, 1, 4).selectExpr("id % 7 AS age").mapInArrow(slowly, "age bigint")
+ledger = here / "ledger"
+out = privurn.release(
+    frame, privurn.Urn(records=3_500), domain={"age": privurn.Grid(0, 6, 1)}, epsilon=1, delta=1e-6, ledger=ledger
+)
+out.save(here / "out")
+'''
+
+
+ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Where the cluster, its executors included, writes its logs."""
+    return tmp_path_factory.mktemp("cluster") / "logs"
+
+
+@pytest.fixture(scope="module")
+def master(logs):
+    """Address of a cluster of one master and two workers, which end with the tests."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with cluster(logs) as address:
+        yield address
+
+
+def driver(master, folder, *waiting):
+    (folder / "driver.py").write_text(DRIVER)
+    Ledger.create(folder / "ledger", epsilon=1.5, delta=1e-5)
+    words = [sys.executable, "driver.py", master, str(folder), *waiting]
+    with (folder / "driver.log").open("w") as log:
+        return subprocess.Popen(words, cwd=folder, env=ENVIRONMENT, stdout=log, stderr=log)
+
+
+def executor_of(folder: Path, stage, process):
+    """Process number of an executor that has begun with a stage, once there is one."""
+    deadline = time.monotonic() + 1800
+    while not (found := [each for each in folder.glob(f"{stage}-*") if each.suffix != ".part"]):
+        assert process.poll() is None, (folder / "driver.log").read_text()
+        assert time.monotonic() < deadline, "no executor came so far"
+        time.sleep(0.2)
+    return int(found[0].read_text())
+
+
+def test_executors_killed_while_they_count_and_while_they_write_change_nothing(master, tmp_path):
+    process = driver(master, tmp_path, "counting", "writing")
+    try:
+        for stage in ("counting", "writing"):
+            os.kill(executor_of(tmp_path, stage, process), signal.SIGKILL)
+            (tmp_path / f"go-{stage}").touch()
+        assert process.wait(1800) == 0, (tmp_path / "driver.log").read_text()
+    finally:
+        process.kill()
+    assert privurn.verify(tmp_path / "out").valid
+    parts = sorted((tmp_path / "out" / "data").iterdir())
+    assert [len(each.read_text().splitlines()) - 1 for each in parts] == [1_000, 1_000, 1_000, 500]
+    ledger = Ledger(tmp_path / "ledger")
+    assert len(ledger.entries()) == 1  # paid once, although it was done in several attempts
+    assert ledger.remaining()["epsilon"] == 0.5
+    assert not list(tmp_path.glob(".privurn-*"))
+
+
+def test_a_driver_killed_while_executors_write_has_paid_and_leaves_no_release(master, tmp_path):
+    process = driver(master, tmp_path, "writing")
+    try:
+        executor_of(tmp_path, "writing", process)
+    finally:
+        process.kill()
+        process.wait(60)
+    (tmp_path / "go-writing").touch()
+    ledger = Ledger(tmp_path / "ledger")
+    assert len(ledger.entries()) == 1
+    assert ledger.remaining()["epsilon"] == 0.5
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(master, logs, tmp_path):
+    table = {"label": ["PLANTED-4711", "north", "south", "north"] * 50, "number": [0.5, 1e300, float("nan"), 3.0] * 50}
+    for i in range(2):
+        pq.write_table(pa.table(table), tmp_path / f"part-{i}.parquet")
+    words = "release *.parquet --column label --categories north,south --outside other --mechanism dirichlet-multinomial"
+    words = [*words.split(), "--epsilon", "1", "--delta", "1e-6", "--seed", "1"]
+    command = [sys.executable, "-m", "privurn", *words, "-o"]
+    subprocess.run([*command, "here"], check=True, capture_output=True, cwd=tmp_path)
+    there = [*command, "there", "--engine", "spark", "--master", master]
+    done = subprocess.run(there, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "there" / "data.csv").read_bytes() == (tmp_path / "here" / "data.csv").read_bytes()
+    written = [each.read_bytes() for each in logs.rglob("*") if each.is_file()]
+    assert len([each for each in written if b"executor" in each.lower()]) > 2  # master, workers and executors wrote theirs
+    assert not any(b"PLANTED" in each for each in [*written, done.stdout.encode(), done.stderr.encode()])
+
+
+def test_the_engines_tests_hold_on_a_cluster(master):
+    """Of `test_engines.py` what compares engines, in a session on the cluster."""
+    chosen = "agree or alike or marginals or custodian"
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(Path(__file__).parent / "test_engines.py")]
+    environment = {**ENVIRONMENT, MASTER: master}
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, check=False, timeout=1800)
+    assert done.returncode == 0, done.stdout
+    assert "skipped" not in done.stdout
