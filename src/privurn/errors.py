@@ -14,6 +14,11 @@
       FormatError(ValueError)          files and arguments that cannot be understood
       MissingExtra(ImportError)        packages that a core installation leaves out
     ConfidentialWarning(UserWarning)   what the custodian alone is told of the data
+    InferenceWarning(UserWarning)      what must be known before a posterior is used
+      NotMixed                         the chains have not mixed
+      TellsLittle                      the release has hardly moved what the prior says
+      PriorDecides                     the posterior is further from the unbiased estimate than chance explains
+      MuchClamped                      many records seem to lie at the bounds, or beyond them
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -28,6 +33,26 @@ MOST_OFFERED = 3
 
 class ConfidentialWarning(UserWarning):
     """Something about the confidential data that is for the custodian alone; it never stands in a release."""
+
+
+class InferenceWarning(UserWarning):
+    """What must be known before a posterior is used; every inference gives these, in the same words (inference/cautions.py)."""
+
+
+class NotMixed(InferenceWarning):
+    """Chains that did not mix: their summary cannot be trusted."""
+
+
+class TellsLittle(InferenceWarning):
+    """The release has hardly moved what the prior says of something that was asked for."""
+
+
+class PriorDecides(InferenceWarning):
+    """The posterior is further from the unbiased estimate than chance explains: the prior decides."""
+
+
+class MuchClamped(InferenceWarning):
+    """Many records seem to lie at the bounds, or beyond them: means and tails know nothing of how far beyond."""
 
 
 class Placeholder(str):

@@ -115,7 +115,7 @@ def test_chains_that_have_not_mixed_are_warned_about(run):
     done = run("urn", "-a", "mean", "--draws", "10", "--chains", "2", "--warm-up", "0", "--json")
     assert done.returncode == 0
     assert "WARNING: the chains have NOT mixed" in done.stderr
-    assert "  mean has not mixed" in done.stderr
+    assert "mean has not mixed" in done.stderr
     assert json.loads(done.stdout)["problems"]
 
 

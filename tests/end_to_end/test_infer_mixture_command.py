@@ -87,8 +87,8 @@ def test_a_release_that_says_nothing_is_called_so(command, tmp_path, monkeypatch
     assert done.returncode == 0
     answer = json.loads(done.stdout)
     assert not answer["informativeness"]["informative"]
-    assert any("the release says little" in each for each in answer["problems"])
-    assert "the release says little" in done.stderr
+    assert any("the release tells little" in each for each in answer["warnings"])
+    assert "warning: the release tells little" in done.stderr
 
 
 def interrupted(monkeypatch, after):

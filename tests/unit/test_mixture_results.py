@@ -146,11 +146,9 @@ def test_prior_measures_have_the_right_ties(mixing, squares):
 def test_a_posterior_that_is_the_prior_is_called_uninformative():
     same = results.informativeness(made(*results.prior_measures(GAUSSIAN, draws=600, seed=11)))
     assert not same.informative
-    assert same.problems()
     assert same.spread == pytest.approx(1.0, abs=0.1)
     sure = results.informativeness(made([[0.5, 0.5]] * 20, [[[-6.0, 0.3], [6.0, 0.3]]] * 20))
     assert sure.informative
-    assert not sure.problems()
     assert sure.distance > 0.5
 
 
@@ -162,9 +160,6 @@ def test_few_draws_of_the_prior_are_not_taken_for_news():
         beyond = found.distance >= results.SMALL_DISTANCE or found.spread <= results.LARGE_SPREAD
         far += beyond
         taken += found.informative
-        if not found.informative:
-            assert "the release says little" in found.problems()[0]
-            assert ("longer chains" in found.problems()[0]) == beyond
     assert far > 10, "errors must matter here"
     assert taken <= 5, "two standard errors from eight stretches leave about one in 25"
 
@@ -176,7 +171,6 @@ def test_few_draws_far_from_the_prior_are():
         atoms = np.stack([rng.normal([-6.0, 6.0], 0.3, size=(16, 2)), np.exp(rng.normal(-0.5, 0.2, size=(16, 2)))], axis=2)
         found = results.informativeness(made(weights, atoms, chains=2))
         assert found.informative
-        assert not found.problems()
 
 
 def test_one_draw_tells_nothing():

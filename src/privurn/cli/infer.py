@@ -15,7 +15,7 @@ from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
 from privurn.cli.options import Json
-from privurn.errors import FormatError
+from privurn.errors import FormatError, InferenceWarning
 
 if TYPE_CHECKING:
     from privurn.inference.published import Published
@@ -54,7 +54,7 @@ KINDS = {
     "sums": infer_sums,
     "tables": infer_tables,
 }
-COUNTS, TREES, MIXTURES, SUMS = "Counts of cells", "Noisy trees", "Privatised records", "Noisy sums"
+COUNTS, TREES, MIXTURES, SUMS = "Counts of cells", "Noisy trees, noisy counts", "Privatised records", "Noisy sums"
 
 
 def infer(
@@ -89,8 +89,8 @@ def infer(
         list[str] | None,
         typer.Option(
             metavar="PRIOR",
-            help="Of counts: flat (its worth is learnt), mechanism, or a number for each cell. Of sums: NAME=NUMBER, "
-            "repeatable, or unit. See below.",
+            help="Of counts: flat (its worth is learnt), mechanism, or a number for each cell; of more than 32 cells a Polya "
+            "tree where left out. Of sums: NAME=NUMBER, repeatable, or unit. See below.",
             show_default=False,
         ),
     ] = None,
@@ -157,7 +157,7 @@ def infer(
         bool,
         typer.Option(
             "--exact",
-            help="By a Markov chain, slow; left out: by independent draws, fast and approximate.",
+            help="Polya tree by a Markov chain, slow; left out: by independent draws, fast and approximate.",
             rich_help_panel=TREES,
         ),
     ] = False,
@@ -214,8 +214,11 @@ def infer(
     """Valid conclusions from what was released: releases, privatised records, noisy statistics.
 
     Certificates and files are verified first, and say how the numbers were made; a Markov chain runs until what is asked for
-    has mixed. Of cells, records drawn from them and noisy counts the confidential counts are latent; of privatised records, the
-    values behind the noise; of noisy sums, the records of the model: regression, logistic, dirichlet, bernoulli, poisson or
+    has mixed. Standard error says where it has not, where the release tells little (an interval more than half as wide as the
+    prior's), where posterior and unbiased estimate disagree by more than chance, and where much seems to have been clamped.
+
+    Of cells, records drawn from them and noisy counts the confidential counts are latent; of privatised records, the values
+    behind the noise; of noisy sums, the records of the model: regression, logistic, dirichlet, bernoulli, poisson or
     normal. Of whole tables figures are estimated without a chain: a model fitted to the noisy counts, corrected by them; with
     --model "linear: y ~ a + b" (or logistic, poisson) a regression.
 
@@ -238,9 +241,11 @@ def infer(
         )
     built = work.model_of(given[0].numbers, asked)
     with warnings.catch_warnings(), _patient_bar(quiet=json) as progress:
-        warnings.simplefilter("ignore", UserWarning)  # said below
+        warnings.simplefilter("ignore", InferenceWarning)  # said below
         found = _infer(given, built, asked, progress)
-    work.finish(given[0].numbers, found, asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)
+        work.finish(given[0].numbers, found, asked)
 
 
 def _infer(given: "list[Published]", model: Any, asked: Asked, progress: Any) -> Any:

@@ -150,17 +150,15 @@ def check_picture(path: str) -> None:
     check_file(path)
 
 
-def warn(mixing: Sequence[str], others: Sequence[str] = (), *, figures: int) -> None:
-    """Loudly where chains have not mixed."""
-    if mixing:
-        note(f"WARNING: the chains have NOT mixed; do not trust these figures ({len(mixing)} of {figures}):")
-        for problem in mixing[:5]:
-            note(f"  {problem}")
-    for problem in others:
-        note(f"warning: {problem}")
+def warn(found: "Posterior") -> None:
+    """What Python warns of, in the same words; loudly where chains have not mixed."""
+    from privurn.errors import NotMixed
+
+    for each in found.cautions():
+        note(f"{'WARNING' if isinstance(each, NotMixed) else 'warning'}: {each}")
 
 
-def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> dict[str, Any]:
+def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What every answer says to machines."""
     draws = found.draws
     stated = {
@@ -174,7 +172,8 @@ def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]], problems:
         "draws": draws.n_draws,
         **stated,
         "mixed": found.mixed,
-        "problems": list(problems),
+        "problems": list(found.problems()),
+        "warnings": [str(each) for each in found.cautions()],
         **({"undefined": found.undefined} if found.undefined else {}),
     }
 
@@ -240,6 +239,13 @@ def print_length(found: "Posterior", accepted: str) -> None:
 def cells_of(each: "Summary") -> list[str]:
     """Name, mean, deviation and interval."""
     return [each.name, short(each.mean), short(each.deviation), interval(each)]
+
+
+def unbiased_of(each: "Summary") -> str:
+    """The estimate without a prior and its standard error, where there is one."""
+    if each.unbiased is None or each.unbiased_error is None:
+        return "-"
+    return f"{short(each.unbiased)} (+- {short(each.unbiased_error)})"
 
 
 def diagnostics_of(each: "Summary") -> list[str]:

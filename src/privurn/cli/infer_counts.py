@@ -15,6 +15,7 @@ from privurn.cli.infer_answers import (
     print_files,
     print_length,
     short,
+    unbiased_of,
     warn,
     write_files,
     write_folder,
@@ -27,14 +28,27 @@ if TYPE_CHECKING:
     from privurn.inference.draws import Summary
 
 WHAT = "counts of cells"
-OPTIONS = ("prior", "prior_n", "sample", "within", "naive")
+OPTIONS = ("prior", "prior_n", "sample", "within", "naive", "exact")
 PICTURES = ("density", "cdf", "intervals", "n", "traces")
 
 
 def model_of(given: Any, asked: Asked) -> Any:
     """The model, and everything else checked that the chains need not be run for."""
     check_pictures(given, asked)
+    if asked.typed["exact"]:
+        return tree_model(asked)
     return count_model(asked.typed["prior"], asked.typed["prior_n"], asked.typed["within"])
+
+
+def tree_model(asked: Asked) -> Any:
+    """A Polya tree, by independent draws or by the chain."""
+    from privurn.inference.trees.model import PolyaTree
+
+    if asked.typed["prior"] or asked.typed["prior_n"]:
+        raise FormatError("a Polya tree has no other prior.", hint="Leave --prior and --prior-n out")
+    if asked.typed["within"] not in ("uniform", "midpoint"):
+        raise FormatError("where in its bin a record lies is not known.", hint="--within uniform or --within midpoint")
+    return PolyaTree(exact=asked.typed["exact"], within=asked.typed["within"])
 
 
 def check_pictures(given: Any, asked: Asked) -> None:
@@ -50,7 +64,7 @@ def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
     from privurn.tables import write
 
     summaries = found.summary()
-    warn(found.problems(), figures=len(summaries))
+    warn(found)
     for name, count in found.undefined.items():
         drawn = found.draws.n_chains * found.draws.n_draws
         note(f"note: {name} is undefined in {count:,} of {drawn:,} draws, which hold no record of it; they are left out.")
@@ -82,19 +96,20 @@ def _as_json(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: 
         row = {**each.to_json(), "released": value if math.isfinite(value) else None}
         rows.append(row | ({"naive": beside[each.name].to_json()} if each.name in beside else {}))
     how = {key: value for key, value in found.draws.attributes.items() if value is None or isinstance(value, (str, int, float))}
-    return {"model": "counts", **common_json(found, rows, found.problems()), "how": how}
+    return {"model": "counts", **common_json(found, rows), "how": how}
 
 
 def _print(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "Mapping[str, Summary]", level: float) -> None:
     stated = found.draws.attributes
     released = found.face_value
     title = f"Posterior of the {found.of}: {stated['mechanisms']}; prior: {stated['prior']}; {stated['how']}"
-    columns = ["", "mean", "sd", f"{level:.0%} interval", "released"]
+    estimated = any(each.unbiased is not None for each in summaries)
+    columns = ["", "mean", "sd", f"{level:.0%} interval", *(["unbiased (+- its error)"] if estimated else []), "released"]
     columns += [f"naive {level:.0%} interval (not valid)"] if beside else []
     columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
     rows = []
     for each in summaries[:MOST_ROWS]:
-        row = [*cells_of(each), short(released.get(each.name, math.nan))]
+        row = [*cells_of(each), *([unbiased_of(each)] if estimated else []), short(released.get(each.name, math.nan))]
         if beside:
             row.append(interval(beside[each.name]) if each.name in beside else "-")
         rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])

@@ -96,8 +96,7 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
     from privurn.tables import write
 
     learned = found.informativeness()
-    mixing, others = found.shown.problems(), (*found.cut_problems(), *learned.problems())
-    warn(mixing, others, figures=len(found.summary()))
+    warn(found)
     extra: dict[str, Any] = {"learned": learned, "clusters": None, "deconvolution": None}
     if asked.typed["clusters"]:
         extra["clusters"] = found.point_clustering()
@@ -118,7 +117,7 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
         write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
     )
     if asked.json:
-        print_json(_as_json(given, found, (*mixing, *others), extra) | {"files": written})
+        print_json(_as_json(given, found, extra) | {"files": written})
         return
     _print(given, found, asked, extra)
     print_files(written)
@@ -139,7 +138,7 @@ def _synthetic(given: "Privatised", found: "MixturePosterior", asked: Asked) -> 
     return numbers_table(records.reshape(n), [given.column])
 
 
-def _as_json(given: "Privatised", found: "MixturePosterior", problems: Any, extra: Any) -> dict[str, Any]:
+def _as_json(given: "Privatised", found: "MixturePosterior", extra: Any) -> dict[str, Any]:
     from privurn.inference.mixtures.results import default_grid
 
     learned, stated = extra["learned"], found.draws.attributes
@@ -150,7 +149,7 @@ def _as_json(given: "Privatised", found: "MixturePosterior", problems: Any, extr
         "kernel": repr(found.model.kernel),
         "mixing": repr(found.model.mixing),
         "chosen_because": stated.get("chosen_because"),
-        **common_json(found, [each.to_json() for each in found.summary()], problems),
+        **common_json(found, [each.to_json() for each in found.summary()]),
         "acceptance": float(found.draws.sample_stats["acceptance"].mean()),
         "mass_not_kept": stated["mass_not_kept"],
         "informativeness": {"distance": learned.distance, "spread": learned.spread, "informative": learned.informative},

@@ -33,9 +33,10 @@ def count_model(prior: list[str] | None, prior_n: str | None, within: Any) -> "C
     """flat, mechanism, or a number for each cell."""
     from privurn.inference.counts.model import CountModel
 
-    words = prior or ["flat"]
-    named: dict[str, Any] = {"flat": None, "mechanism": "mechanism"}
-    value: Any = named[words[0]] if words[0] in named else _finite(words[0])
+    if not prior:
+        return CountModel(size=prior_of_size(prior_n), within=within)
+    words = prior
+    value: Any = words[0] if words[0] in ("flat", "mechanism") else _finite(words[0])
     if len(words) > 1 or (isinstance(value, float) and not value > 0.0):
         raise FormatError(
             f"the prior {' '.join(words)!r} is not understood.", hint="--prior flat, --prior mechanism, or --prior 0.5"

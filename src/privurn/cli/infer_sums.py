@@ -74,7 +74,7 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
         with sweeps_bar("Monte Carlo EM", quiet=asked.json) as progress:
             how = {"chains": asked.typed["chains"], "seed": asked.typed["seed"], "progress": progress}
             highest = maximise(found.model, observed=found.observed, **how)
-    warn(found.problems(), figures=len(summaries))
+    warn(found)
     if highest is not None and highest.problems:
         note("WARNING: the maximum of the likelihood is NOT to be trusted:")
         for problem in highest.problems[:5]:
@@ -118,7 +118,7 @@ def _as_json(
         "model": given.model,
         "neighbouring": given.neighbouring,
         "n": {"public": given.n, "noisy": given.noisy_n},
-        **common_json(found, rows, found.problems()),
+        **common_json(found, rows),
         "acceptance": _acceptance(found.draws),
     }
     if maximum is not None:

@@ -3,7 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import note, print_json, print_table, print_text
-from privurn.cli.infer_answers import MOST_ROWS, Asked, cells_of, common_json, print_files, short, write_files, write_folder
+from privurn.cli.infer_answers import (
+    MOST_ROWS,
+    Asked,
+    cells_of,
+    common_json,
+    print_files,
+    unbiased_of,
+    warn,
+    write_files,
+    write_folder,
+)
 
 if TYPE_CHECKING:
     from privurn.inference.tables.posterior import TablePosterior
@@ -28,8 +38,11 @@ def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
     from privurn.output_files import write_file
     from privurn.tables import write
 
+    warn(found)
+    said = {str(each) for each in found.cautions()}
     for problem in found.problems():
-        note(f"note: {problem}")
+        if problem not in said:
+            note(f"note: {problem}")
     figures = [(found.plot(kind=kind), target) for kind, target in asked.pictures(PICTURES).items()]
     target = asked.synthetic()
     table = None if target is None else found.synthetic(records=asked.records, seed=asked.seed)
@@ -43,24 +56,15 @@ def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
     written |= write_folder(found, asked, made_from=found.table.mechanism.name)
     summaries = found.summary()
     if asked.json:
-        rows = [
-            {
-                **one.to_json(),
-                "direct": each.direct,
-                "direct_deviation": each.direct_deviation,
-                "unexplained": each.unexplained,
-            }
-            for one, each in zip(summaries, found.figures, strict=True)
-        ]
-        print_json({"model": "tables", **common_json(found, rows, found.problems()), "how": found.attributes, "files": written})
+        rows = [{**one.to_json(), "unexplained": each.unexplained} for one, each in zip(summaries, found.figures, strict=True)]
+        print_json({"model": "tables", **common_json(found, rows), "how": found.attributes, "files": written})
         return
     title = f"Of the {found.of}: model-assisted estimates (n0 = {found.size:,.0f}, misfit {found.fit.misfit:.3f})"
-    columns = ["", "estimate", "sd", f"{asked.level:.0%} interval", "straight from the counts", "its sd", "unexplained"]
+    columns = ["", "estimate", "sd", f"{asked.level:.0%} interval", "unbiased (+- its error)", "unexplained"]
     rows_shown = [
         [
             *cells_of(one),
-            "-" if each.direct is None else short(each.direct),
-            "-" if each.direct_deviation is None else short(each.direct_deviation),
+            unbiased_of(one),
             f"{each.unexplained:.1%}",
         ]
         for one, each in zip(summaries[:MOST_ROWS], found.figures, strict=False)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import FormatError, ModelError
+from privurn.errors import NotMixed as NotMixed  # noqa: PLC0414
 from privurn.extras import need
 from privurn.output_files import check_file, write_file
 
@@ -27,16 +28,13 @@ FEWEST_EXCURSIONS, LARGEST_SPREAD = 10, 1.5
 SUFFIX = ".nc"
 
 
-class NotMixed(UserWarning):
-    """Chains that did not mix: their summary cannot be trusted."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """One number of the posterior: its mean, deviation and equal-tailed interval, and how well the draws know them.
 
     Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far
     away, such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
+    `unbiased` is the estimate without a prior, with its standard error, where there is one.
     """
 
     name: str
@@ -50,6 +48,8 @@ class Summary:
     mean_effective_draws: float
     r_hat: float | None
     standard_error: float
+    unbiased: float | None = None
+    unbiased_error: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is not finite is null."""

@@ -36,7 +36,7 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 MIXTURES = (Mixture, MixtureModel, GlobalMixtureModel)
 
 FITTING: dict[str, tuple[type, ...]] = {
-    "counts": (CountModel,),
+    "counts": (CountModel, PolyaTree),
     "tree": (PolyaTree,),
     "mixture": MIXTURES,
     "sums": (SumModel, RegressionPrior, LogisticPrior, tuple, PythonModel, *set(MODELS.values())),
@@ -62,11 +62,11 @@ def infer(
         The folder of a release, a file of noisy statistics, or what `release`, `privatise` or `release_statistics` returned; a
         list of several where they are counts of the same data over the same domain. Certificates and files are verified first.
     model
-        Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts, `PolyaTree`
-        for noisy trees, `Mixture` for privatised records, and for noisy sums the model of the statistic with a prior that
-        follows the public bounds. A `SumModel`, a `RegressionPrior` or a `LogisticPrior` states another
-        prior, a `MixtureModel` another channel. Of a whole table: `LinearRegression`,
-        `LogisticRegression` or `PoissonRegression`, with a formula such as "income ~ age + sex".
+        Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts (of many cells its
+        prior is a Polya tree), `PolyaTree` for noisy trees, `Mixture` for privatised records, and for noisy sums the model of
+        the statistic with a prior that follows the public bounds. A `SumModel`, a `RegressionPrior` or a `LogisticPrior` states
+        another prior, a `MixtureModel` another channel. Of a whole table: `LinearRegression`, `LogisticRegression` or
+        `PoissonRegression`, with a formula such as "income ~ age + sex".
     ask
         What to report, and what must have mixed. Of counts and mixtures: "mean", "variance", "sd", "median", "q0.9",
         "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; of counts also "cells", "log_odds_ratio",
@@ -86,7 +86,9 @@ def infer(
     Returns
     -------
     Posterior
-        Draws, summary, problems, pictures and files; chains that have not mixed give a `NotMixed` warning too.
+        Draws, summary, problems, pictures and files. Warnings (`privurn.errors.InferenceWarning`) say where chains have not
+        mixed, where the release tells little, where posterior and unbiased estimate disagree by more than chance, and where
+        much seems to have been clamped; `cautions()` has them again.
 
     Examples
     --------

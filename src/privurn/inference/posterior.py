@@ -1,15 +1,26 @@
 """What every inference gives, whatever was released: draws, their summary, whether they can be trusted, pictures, files."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import InferenceWarning
+from privurn.inference import cautions
 from privurn.inference.draws import Draws, Summary, check_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from privurn.inference.counts.unbiased import Estimate
+
+JUDGED = 60
+"""Numbers that warnings look at, spread over all of them: each takes milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -44,12 +55,40 @@ class Posterior(ABC):
         return self.draws
 
     def summary(self, *, level: float | None = None) -> tuple[Summary, ...]:
-        """Mean, deviation and equal-tailed interval of each number, of the draws in which it is defined."""
-        return self.shown.summary(level=self.checked_level(level))
+        """Mean, deviation and equal-tailed interval of each number, of the draws in which it is defined.
+
+        Beside them stands the estimate without a prior, where there is one.
+        """
+        return self._beside(self.shown.summary(level=self.checked_level(level)))
 
     def problems(self) -> tuple[str, ...]:
         """Why the draws should not be trusted, one sentence each; nothing where they are independent or have mixed."""
         return self._problems
+
+    def cautions(self) -> tuple[InferenceWarning, ...]:
+        """What must be known before the figures are used: the warnings that were given when they were made."""
+        return self._cautions
+
+    @property
+    def judged(self) -> Draws:
+        """What warnings look at: what is shown, or a part that is spread over it where that is much."""
+        names = self.shown.names
+        if len(names) <= JUDGED:
+            return self.shown
+        return self.shown.only([names[i] for i in np.unique(np.linspace(0, len(names) - 1, JUDGED).astype(np.int64))])
+
+    def prior_draws(self) -> Mapping[str, NDArray[Any]]:
+        """Draws of what is shown from the prior alone, by the names that summaries use; empty where there is no prior."""
+        return {}
+
+    @property
+    def unbiased(self) -> "Mapping[str, Estimate]":
+        """Estimates without a prior, by the names that summaries use."""
+        return {}
+
+    def clamped_shares(self) -> Mapping[str, float]:
+        """Shares of the records that seem to lie at a bound or beyond it, by what is bounded."""
+        return {}
 
     @property
     def mixed(self) -> bool:
@@ -86,6 +125,30 @@ class Posterior(ABC):
         found = self.level if level is None else level
         check_level(found, of="an interval")
         return found
+
+    def _beside(self, rows: tuple[Summary, ...]) -> tuple[Summary, ...]:
+        """Summaries with the unbiased estimates."""
+        known = self.unbiased
+        return tuple(
+            replace(row, unbiased=known[row.name].value, unbiased_error=known[row.name].standard_error)
+            if row.name in known
+            else row
+            for row in rows
+        )
+
+    @property
+    def _judged_rows(self) -> tuple[Summary, ...]:
+        return self._beside(self.judged.summary(level=self.level))
+
+    @cached_property
+    def _cautions(self) -> tuple[InferenceWarning, ...]:
+        rows = self._judged_rows
+        return (
+            *cautions.not_mixed(self.judged.problems(), draws=self.draws.n_draws),
+            *cautions.tells_little(rows, self.prior_draws()),
+            *cautions.prior_decides(rows),
+            *cautions.much_clamped(self.clamped_shares()),
+        )
 
     @cached_property
     def _problems(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ was still on its way from its start would otherwise be diluted until the figures
 
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -47,7 +46,6 @@ __all__ = [
     "run_chains",
     "run_engine",
     "run_until_mixed",
-    "say_not_mixed",
     "silent",
     "whole_number",
 ]
@@ -200,15 +198,6 @@ def run_engine(
         coords=coords,
         attributes={**(attributes or {}), "length": "chosen" if chosen else "given"},
     )
-
-
-def say_not_mixed(draws: Draws, problems: Problems, *, most: int = 3, stacklevel: int = 2) -> None:
-    """A warning, where there are problems; `stacklevel` as in warnings.warn."""
-    if problems:
-        shown = " ".join(problems[:most]) + (f" And {len(problems) - most} more." if len(problems) > most else "")
-        warnings.warn(
-            f"the chains have NOT mixed after {draws.n_draws:,} draws each: {shown}", NotMixed, stacklevel=stacklevel + 1
-        )
 
 
 def _work(

@@ -50,6 +50,12 @@ class SizePrior:
         safe = np.where(inside, n, 0.0)
         return np.where(inside, safe * math.log(self.mean) - self.mean - gammaln(safe + 1.0), -np.inf)
 
+    def draw(self, size: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draws of n, independent."""
+        if self.mean is None:
+            return rng.integers(self.lower, self.upper, size=size, endpoint=True)
+        return np.clip(rng.poisson(self.mean, size), self.lower, self.upper)
+
     @property
     def words(self) -> str:
         """Flat on 0 to 10,000; Poisson with mean 1,000."""

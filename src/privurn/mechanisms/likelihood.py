@@ -6,6 +6,8 @@ neither C nor a latent number are left out. `TreeMeasurements` are noisy counts 
 of cells, a `MeasuredTable` noisy counts of several marginals. A `RecordDensity` is the
 density of each record's output given that record, and a `SumDensity` that of noisy sums given the exact ones. Each model of
 inference is for one of the kinds.
+
+Likelihoods of counts say as well what can be said without a prior: `unbiased_sums` estimates sums over the cells.
 """
 
 import math
@@ -18,7 +20,8 @@ from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.mechanisms.table_measurements import MeasuredTable
-from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.mechanisms.tree_measurements import Leaves, TreeMeasurements, Unbiased
+from privurn.privacy.additive_noise import NoiseKind, noise_deviation
 from privurn.privacy.laws.noisy_counts import STEPS, Noise
 
 if TYPE_CHECKING:
@@ -30,6 +33,23 @@ OFF_LATTICE = 1e-6
 """A published number that is further from its lattice than this share of a step was not made by the mechanism."""
 
 LARGEST_SCALE = 1e12
+
+Floats = NDArray[np.float64]
+
+KINDS: dict[Noise, NoiseKind] = {"laplace": "laplace", "discrete-laplace": "laplace", "discrete-gaussian": "gaussian"}
+"""The law of noise on whole numbers of lattice steps."""
+
+
+class WithoutEstimate:
+    """A likelihood of counts from which no unbiased estimate follows."""
+
+    def unbiased_sums(self, weights: Floats, *, n: int | None) -> Unbiased | None:
+        """Unbiased estimates of sum_i weights_i C_i, one for each row of weights, and of their variances given C; or None."""
+        return None
+
+    def as_leaves(self, *, n: int | None) -> Leaves | None:
+        """The same as a law of each cell's count by itself, as the leaves of a tree have it; None where it is none."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +87,28 @@ class UrnTerm:
         """Cells."""
         return len(self.alpha)
 
+    def unbiased_sums(self, weights: Floats, *, n: int | None) -> Unbiased | None:
+        """A S/m - alpha for C, A all records of the urn, which is secret where n is; runs of the urn are averaged.
+
+        E[v | C] = q (A + 1)^-1 A (m - 1)/m for the variance v of the released weights and q that of the urn's.
+        """
+        records = self.released.sum(axis=1).astype(np.float64)
+        if n is None or records.min() < 2:
+            return None
+        total = n + float(self.alpha.sum())
+        share = self.released / records[:, None]
+        means = share @ weights.T
+        spread = share @ (weights**2).T - means**2
+        variances = total * spread * ((total + records) / (records - 1.0))[:, None]
+        return total * means.mean(axis=0) - weights @ self.alpha, variances.mean(axis=0) / len(records)
+
+    def as_leaves(self, *, n: int | None) -> Leaves | None:
+        """Where n is public, for one run of an urn with the same prior in each cell."""
+        alpha = float(self.alpha[0])
+        if not n or len(self.released) > 1 or not self.released.any() or alpha <= 0.0 or np.any(self.alpha != alpha):
+            return None
+        return Leaves(self.released[0], ("urn", alpha))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixtureTerm:
@@ -85,6 +127,23 @@ class MixtureTerm:
         """Cells."""
         return len(self.released)
 
+    def unbiased_sums(self, weights: Floats, *, n: int | None) -> Unbiased | None:
+        """For C: n (S/m - weight/k)/(1 - weight)."""
+        records, kept = float(self.released.sum()), 1.0 - float(self.weight)
+        if n is None or records < 2 or kept <= 0.0:
+            return None
+        share = self.released / records
+        means = weights @ share
+        spread = weights**2 @ share - means**2
+        values = n * (means - float(self.weight) * weights.mean(axis=1)) / kept
+        return values, (n / kept) ** 2 * spread / (records - 1.0)
+
+    def as_leaves(self, *, n: int | None) -> Leaves | None:
+        """Shares of the counts and of the uniform."""
+        if not n or not self.released.any() or self.weight >= 1.0:
+            return None
+        return Leaves(self.released, ("mixed", float(self.weight) * n / (self.cells * (1.0 - float(self.weight)))))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisySizeTerm:
@@ -93,6 +152,11 @@ class NoisySizeTerm:
     gaussian: bool
     scale: float
     noisy: float
+
+    @property
+    def kind(self) -> NoiseKind:
+        """Of the noise."""
+        return "gaussian" if self.gaussian else "laplace"
 
     def __post_init__(self) -> None:
         if not (0.0 < self.scale <= LARGEST_SCALE and math.isfinite(self.noisy)):
@@ -129,9 +193,25 @@ class NoisyCountsTerm:
         """Cells."""
         return len(self.noisy)
 
+    def unbiased_sums(self, weights: Floats, *, n: int | None) -> Unbiased:
+        """The noisy counts; where n is public, moved by the same number each so that they sum to it."""
+        steps = STEPS[self.noise]
+        counts = self.noisy / steps
+        variance = (noise_deviation(noise=KINDS[self.noise], scale=self.scale * steps) / steps) ** 2
+        if n is None:
+            return weights @ counts, variance * (weights**2).sum(axis=1)
+        level = weights.mean(axis=1, keepdims=True)
+        values = (weights - level) @ counts + level[:, 0] * n
+        return values, variance * ((weights - level) ** 2).sum(axis=1)
+
+    def as_leaves(self, *, n: int | None) -> Leaves:
+        """As they are; a noisy n beside them tells of the sum of all."""
+        size: Any = None if self.size is None or n is not None else (self.size.noisy, (self.size.kind, self.size.scale))
+        return Leaves(self.noisy / STEPS[self.noise], (KINDS[self.noise], self.scale), size)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyRecordsTerm:
+class NoisyRecordsTerm(WithoutEstimate):
     """S_i records of cell i drawn from noisy counts D that are not published, and so are latent.
 
     P(D_i - steps C_i) for each cell, and prod_i ((1 - smoothing) max(D_i, 0)/T + smoothing/k)^S_i with T = sum max(D_i, 0);
@@ -156,7 +236,7 @@ class NoisyRecordsTerm:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OpenUrnTerm:
+class OpenUrnTerm(WithoutEstimate):
     """Records of labels that nobody listed, from the urn that opens new ones at a public rate: no cells, no prior but its own.
 
     `of_data`: which labels the data hold, as their names show. `all_published` = False: only draws that copy a value of the

@@ -1,7 +1,13 @@
-"""What a noisy tree publishes: noisy counts of all nodes of some depths, and of the special cells beside the tree."""
+"""What is known of the counts of a tree: noisy ones of all nodes of some depths, and of the special cells beside the tree.
+
+Counts of cells alone are a tree of which only the deepest depth is measured. In place of noise these may be known through
+records that were drawn: S_i of cell i from an urn ("urn"), or with probabilities that are shares of the counts and of the
+uniform ("mixed"), n being public. What is said of cell i is then Gamma(a + C_i + S_i)/Gamma(a + C_i), or (a + C_i)^S_i, with a
+the prior's records in each cell.
+"""
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +16,23 @@ from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
 from privurn.privacy.additive_noise import NoiseKind, check_scale, noise_deviation
 
-Noise = tuple[NoiseKind, float]
-"""Kind and scale, as in `privacy.additive_noise`."""
+Noise = tuple[NoiseKind | Literal["urn", "mixed"], float]
+"""Kind and scale, as in `privacy.additive_noise`; or how records were drawn, and the prior's records in each cell."""
+
+DRAWN = ("urn", "mixed")
+
+Floats = NDArray[np.float64]
+Unbiased = tuple[Floats, Floats]
+"""Unbiased estimates, and estimates of their variances."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Numbers of all cells with their noise; `size`: what was published of all records together, and its noise."""
+
+    numbers: NDArray[Any]
+    noise: Noise
+    size: tuple[float, Noise] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +55,7 @@ class TreeMeasurements:
     noise: tuple[Noise, ...]
     total: int | None = None
     special: tuple[int, ...] = ()
-    special_noise: Noise | None = None
+    special_noise: tuple[NoiseKind, float] | None = None
     places: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -43,14 +64,16 @@ class TreeMeasurements:
         if list(self.depths) != sorted(set(self.depths)) or not 0 <= self.depths[0] <= self.depths[-1] <= self.tree.depth:
             raise ModelError(f"measured depths go up, from 0 at the root to at most {self.tree.depth} at the cells.")
         for depth, noisy in zip(self.depths, self.noisy, strict=True):
-            if noisy.dtype != np.int64 or noisy.shape != (self.tree.nodes(depth),):
-                raise ModelError(f"depth {depth} needs one whole number for each of its {self.tree.nodes(depth):,} nodes.")
+            if noisy.dtype not in (np.int64, np.float64) or noisy.shape != (self.tree.nodes(depth),):
+                raise ModelError(f"depth {depth} needs one number for each of its {self.tree.nodes(depth):,} nodes.")
         if self.total is not None and self.total < 0:
             raise ModelError("the number of records cannot be negative.")
         if bool(self.special) != (self.special_noise is not None):
             raise ModelError("special cells have noisy counts and noise, or neither.")
+        if any(kind in DRAWN for kind, _ in self.noise) and (len(self.noise) > 1 or self.special or not self.total):
+            raise ModelError("records that were drawn say something of the cells alone, where n is public and not 0.")
         for kind, scale in (*self.noise, *((self.special_noise,) if self.special_noise else ())):
-            if kind not in get_args(NoiseKind):
+            if kind not in (*get_args(NoiseKind), *DRAWN):
                 raise ModelError(f"noise of the kind {kind!r} is not known.", hint="laplace or gaussian")
             check_scale(scale)
 
@@ -62,6 +85,61 @@ class TreeMeasurements:
         out = np.empty_like(both)
         out[self.places] = both
         return out
+
+    def unbiased_sums(self, weights: Floats, *, n: int | None) -> Unbiased:
+        """Best linear unbiased estimates of sum_i weights_i C_i over the domain's cells, and their variances given C.
+
+        NaN where the weights differ within a node of the deepest measured depth: nothing was measured of its parts.
+        """
+        tree, last = self.tree, self.depths[-1]
+        placed = weights if self.places is None else weights[:, self.places]
+        inside, beside = placed[:, : tree.cells][:, tree.order], placed[:, tree.cells :]
+        starts = tree.starts[last]
+        apart = np.maximum.reduceat(inside, starts, axis=1) > np.minimum.reduceat(inside, starts, axis=1)
+        found = _Sums.leaves(inside[:, starts], self.noisy[-1], noise_variance(self.noise[-1]))
+        for depth in range(last - 1, -1, -1):
+            first = np.searchsorted(tree.starts[depth + 1], tree.starts[depth])
+            two = np.diff(np.append(first, tree.nodes(depth + 1))) == 2
+            found = found.at(first).joined(found.at(first + two), where=two)
+            own = self.own(depth)
+            found = found if own is None else found.seen(own[0], noise_variance(own[1]))
+        for k, noisy in enumerate(self.special):
+            assert self.special_noise is not None  # what the measurements insist on
+            found = found.joined(_Sums.leaves(beside[:, k : k + 1], np.array([noisy]), noise_variance(self.special_noise)))
+        values, variances = found.estimated(self.total)
+        return np.where(apart.any(axis=1), np.nan, values), variances
+
+    @property
+    def drawn(self) -> bool:
+        """Whether what is known of the cells are records that were drawn."""
+        return self.noise[-1][0] in DRAWN
+
+    def estimates(self, depth: int) -> Unbiased | None:
+        """Unbiased estimates of the counts of a depth from its own measurements, and their variances, about."""
+        own = self.own(depth)
+        if own is None:
+            return None
+        noisy, (kind, prior) = own
+        if kind not in DRAWN:
+            return noisy.astype(np.float64), np.full(len(noisy), noise_variance(own[1]))
+        whole, records = float(self.total or 0) + len(noisy) * prior, float(noisy.sum())
+        share = (noisy + 1.0) / (records + len(noisy))
+        spread = whole * share * (1.0 - share) / records * (whole + records if kind == "urn" else whole)
+        return np.asarray(whole * noisy / records - prior, np.float64), np.asarray(spread, np.float64)
+
+    def drawn_logs(self, counts: Floats, nodes: NDArray[np.int64]) -> Floats:
+        """Log likelihood of counts of these nodes from the records that were drawn of them, up to what n fixes.
+
+        Since all counts sum to n, the same multiple of each may be taken off: so much that its maximum is near the estimate.
+        """
+        from scipy.special import gammaln
+
+        noisy, (kind, prior) = self.noisy[-1].astype(np.float64), self.noise[-1]
+        whole, records = float(self.total or 0) + len(noisy) * prior, float(noisy.sum())
+        held = prior + counts
+        if kind == "urn":
+            return np.asarray(gammaln(held + noisy[nodes]) - gammaln(held) - counts * np.log1p(records / whole))
+        return np.asarray(noisy[nodes] * np.log(held) - counts * (records / whole))
 
     def own(self, depth: int) -> tuple[NDArray[np.int64], Noise] | None:
         """Noisy counts and noise of a depth, where it is measured."""
@@ -75,3 +153,50 @@ def noise_variance(noise: Noise) -> float:
     """Variance of the noise."""
     kind, scale = noise
     return noise_deviation(noise=kind, scale=scale) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of some nodes: least squares from the measurements at and below each, for its count and for sums over its cells.
+
+    The count has mean `mean` and variance `variance`; given the count c, sums (one row each) have mean shift + slope c and
+    variance `rest`.
+    """
+
+    mean: Floats
+    variance: Floats
+    shift: Floats
+    slope: Floats
+    rest: Floats
+
+    @classmethod
+    def leaves(cls, weights: Floats, noisy: NDArray[np.int64], variance: float) -> "_Sums":
+        nothing = np.zeros(weights.shape)
+        return cls(noisy.astype(np.float64), np.full(len(noisy), variance), nothing, weights, nothing)
+
+    def at(self, nodes: NDArray[np.int64]) -> "_Sums":
+        return _Sums(self.mean[nodes], self.variance[nodes], self.shift[:, nodes], self.slope[:, nodes], self.rest[:, nodes])
+
+    def joined(self, other: "_Sums", *, where: Any = True) -> "_Sums":
+        """Nodes of two children each; `where` there is only one, it stays as it is."""
+        both = self.variance + other.variance
+        part, apart = self.variance / both, self.slope - other.slope
+        return _Sums(
+            np.where(where, self.mean + other.mean, self.mean),
+            np.where(where, both, self.variance),
+            np.where(where, self.shift + other.shift + apart * (self.mean - part * (self.mean + other.mean)), self.shift),
+            np.where(where, other.slope + apart * part, self.slope),
+            np.where(where, self.rest + other.rest + apart**2 * part * other.variance, self.rest),
+        )
+
+    def seen(self, noisy: NDArray[np.int64], variance: float) -> "_Sums":
+        """With a measurement of each node's own count as well."""
+        part = variance / (self.variance + variance)
+        mean = part * self.mean + (1.0 - part) * noisy
+        return _Sums(mean, part * self.variance, self.shift, self.slope, self.rest)
+
+    def estimated(self, total: int | None) -> Unbiased:
+        """The sums of the only node, whose count may be known."""
+        if total is not None:
+            return self.shift[:, 0] + self.slope[:, 0] * total, self.rest[:, 0]
+        return self.shift[:, 0] + self.slope[:, 0] * self.mean[0], self.rest[:, 0] + self.slope[:, 0] ** 2 * self.variance[0]

@@ -3,6 +3,7 @@
 from privurn.inference.counts.model import CountModel
 from privurn.inference.counts.posterior import count_posterior
 from privurn.inference.counts.released import Observed
-from privurn.inference.counts.results import CountPosterior, Estimate
+from privurn.inference.counts.results import CountPosterior
+from privurn.inference.counts.unbiased import Estimate
 
 __all__ = ["CountModel", "CountPosterior", "Estimate", "Observed", "count_posterior"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from privurn.errors import ModelError
+from privurn.inference.cautions import say
 from privurn.inference.counts import open_labels
 from privurn.inference.counts.asked import functionals_of
 from privurn.inference.counts.model import CountModel
@@ -10,7 +11,9 @@ from privurn.inference.counts.released import Observed
 from privurn.inference.counts.results import CountPosterior, draw
 from privurn.inference.counts.sampling import Job, Of
 from privurn.inference.run import Run
+from privurn.inference.trees.cells import MANY, cells_as_tree
 from privurn.inference.trees.model import PolyaTree
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 
 def count_posterior(
@@ -30,11 +33,12 @@ def count_posterior(
     if of not in ("population", "sample", "urn"):
         raise ModelError(f"of={of!r} is not known.", hint="population, sample or urn")
     domain, settled = observed[0].domain, (run or Run()).settled()
-    if observed[0].measured is not None:
-        tree = model if isinstance(model, PolyaTree) else PolyaTree()
-        job = Job(observed=observed, prior="mechanism", run=settled, within=tree.within, tree=tree)
+    own = model if isinstance(model, CountModel) else CountModel()
+    tree = model if isinstance(model, PolyaTree) else PolyaTree(within=own.within)
+    cells = _cells(observed, own, asked=tree is model)
+    if cells is not None or observed[0].measured is not None:
+        job = Job(observed=observed, prior="mechanism", run=settled, within=tree.within, size=own.size, tree=tree, cells=cells)
     else:
-        own = model if isinstance(model, CountModel) else CountModel()
         job = Job(
             observed=observed,
             prior=own.prior_of(domain),
@@ -46,4 +50,23 @@ def count_posterior(
     asked = functionals_of(observed[0], ask)
     column = observed[0].column
     open_labels.check_column(asked, column)
-    return CountPosterior(job=job, functionals=asked, of=of, views=draw(job, asked, of=of), column=column, level=level)
+    views = draw(job, asked, of=of)
+    return say(CountPosterior(job=job, functionals=asked, of=of, views=views, column=column, level=level))
+
+
+def _cells(observed: tuple[Observed, ...], model: CountModel, *, asked: bool) -> TreeMeasurements | None:
+    """Counts of cells as those of a tree, where a tree is the model that was `asked` for, or the default."""
+    first = observed[0]
+    if first.measured is not None:
+        return None
+    usual = model.prior is None and first.domain is not None and first.domain.size > MANY
+    if not (asked or usual):
+        return None
+    alone = len(observed) == 1 and first.domain is not None
+    found = cells_as_tree(first.term, first.domain, n=first.n, whole=model.size is not None) if alone else None  # type: ignore[arg-type]
+    if found is None and asked:
+        raise ModelError(
+            "a Polya tree is for one release of noisy counts, or of records whose number of confidential ones is public.",
+            hint="Leave the model out",
+        )
+    return found

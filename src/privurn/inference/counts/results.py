@@ -1,19 +1,22 @@
 """Posteriors of counts: draws of the functionals, their summary, and what other analyses would say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privurn.errors import ModelError
+from privurn.errors import ModelError, NotMixed
+from privurn.inference.cautions import PRIOR_DRAWS, say
 from privurn.inference.counts import asked, open_labels
-from privurn.inference.counts.composition import closed_form
+from privurn.inference.counts.bounds import clamped_shares
 from privurn.inference.counts.functionals import Asked, Functional
-from privurn.inference.counts.plans import Reduction, linear_weights, reduce
+from privurn.inference.counts.plans import Reduction, reduce
 from privurn.inference.counts.released import Observed
-from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws
+from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws, prior_draws
+from privurn.inference.counts.unbiased import Estimate, Estimates, unbiased_estimates
 from privurn.inference.draws import Draws
 from privurn.inference.posterior import Posterior
 
@@ -21,32 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Picture = Literal["density", "cdf", "intervals", "n", "traces"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A debiased estimate and its standard error, about what `of` says."""
-
-    name: str
-    value: float
-    standard_error: float
-    effective_sample_size: float
-
-
-class Estimates(tuple[Estimate, ...]):
-    """Debiased estimates. `left_out` names the functionals that have none."""
-
-    left_out: tuple[str, ...]
-
-    def __new__(cls, found: Iterable[Estimate], *, left_out: Iterable[str]) -> "Estimates":
-        """A tuple that knows what is missing from it."""
-        made = super().__new__(cls, found)
-        made.left_out = tuple(left_out)
-        return made
-
-    def __repr__(self) -> str:
-        missing = f", left_out={self.left_out!r}" if self.left_out else ""
-        return f"Estimates({list(self)!r}{missing})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -102,7 +79,7 @@ class CountPosterior(Posterior):
         """Other functionals of the same posterior, from the same seed."""
         found = asked.functionals_of(self.observed[0], functionals)
         open_labels.check_column(found, self.column)
-        return replace(self, functionals=found, views=draw(self.job, found, of=self.of))
+        return say(replace(self, functionals=found, views=draw(self.job, found, of=self.of)))
 
     @property
     def face_value(self) -> dict[str, float]:
@@ -122,39 +99,30 @@ class CountPosterior(Posterior):
     def debiased(self) -> Estimates:
         """Unbiased estimates, with no prior, of the functionals that are linear: mean, shares, cdf, functions.
 
-        Those that are not (quantiles, variance, sd), and means where records may be missing, have none: `left_out` names them.
-
-        For one Dirichlet-multinomial release with a public n. Var(f; S) is the variance of f's values among the m released
-        records; A = n + prior records, v = Var(f; S) (A/n)^2 (A + m)/(A (m - 1)) estimates the variance about the confidential
-        records' own figure, and (v + Var(f; C)/n) n/(n - 1) that about the population's.
+        Summaries show them as `unbiased`. Those that are not linear (quantiles, variance, sd) have none, and neither have
+        releases from which none follows: open labels, records drawn from noisy counts, an urn with a secret n. `left_out` names
+        them.
         """
-        if len(self.observed) != 1 or self._reduction is None:
-            raise ModelError("debiased estimates are for one release on a public domain.")
         if self.of == "urn":
             raise ModelError("debiased estimates are about the sample or the population.", hint=".sample or .population")
-        release, domain = self.observed[0], self.observed[0].domain
-        found = closed_form(release.term, n=release.n)
-        n, m, total = found.n, float(found.released.sum()), found.n + float(found.prior.sum())
-        worth = (n / total) ** 2 * m * (total + 1.0) / (total + m)
-        share = found.released / m
-        shares = (total * share - found.prior) / n
-        estimates, left_out = [], []
-        for each in self.functionals:
-            linear = None if domain is None else linear_weights(each, domain=domain, within=self.job.within)
-            if linear is None or not np.all(linear.present == 1.0):
-                left_out.append(each.name)
-                continue  # not linear, or a ratio: the share of the records that count is itself unknown
-            value = float(linear.weights @ shares)
-            about = float(share @ linear.weights**2 - (share @ linear.weights) ** 2)
-            variance = (total / n) ** 2 * about * (total + m) / (total * (m - 1.0))
-            if self.of == "population":
-                of_data = max(0.0, float(shares @ linear.weights**2) - value**2)
-                variance = (variance + of_data / n) * n / (n - 1.0) if n > 1 else np.nan
-            error = float(np.sqrt(variance))
-            estimates.append(
-                Estimate(name=each.name, value=linear.offset + value, standard_error=error, effective_sample_size=worth)
-            )
-        return Estimates(estimates, left_out=left_out)
+        domain = self.observed[0].domain
+        if domain is None:
+            return Estimates((), left_out=self.names)
+        population, within = self.of == "population", self.job.within
+        return unbiased_estimates(self.observed, self.functionals, domain=domain, within=within, population=population)
+
+    @cached_property
+    def unbiased(self) -> Mapping[str, Estimate]:
+        """`debiased` by name."""
+        return {} if self.of == "urn" else {each.name: each for each in self.debiased()}
+
+    def prior_draws(self) -> Mapping[str, NDArray[Any]]:
+        """The functionals under the prior alone; labels that nobody listed have none."""
+        return {} if self._reduction is None else prior_draws(self.job, self._reduction, draws=PRIOR_DRAWS)
+
+    def clamped_shares(self) -> Mapping[str, float]:
+        """Records in the outermost cells of columns whose other values were clamped, where those stand out."""
+        return clamped_shares(self.observed)
 
     def plot(self, *, kind: Picture = "density", level: float | None = None, naive: bool = False) -> "Figure":  # type: ignore[override]
         """A picture: "density" of each functional, "cdf" with a band, "intervals" beside released figures, "n" or "traces"."""
@@ -180,7 +148,9 @@ class CountPosterior(Posterior):
         """
         from privurn.inference.counts.synthetic import synthetic_table
 
-        drawn = self.sample.ask(asked.CELLS).draws
+        cells = asked.functionals_of(self.observed[0], asked.CELLS)
+        whole = replace(self, of="sample", functionals=cells, views=draw(self.job, cells, of="sample"))
+        drawn = say(whole, only=NotMixed).draws
         shares = np.stack([drawn.flat(name) for name in drawn.names if name != "n"], axis=1)
         sizes = drawn.flat("n") if self.job.n is None else np.full(len(shares), float(self.job.n))
         domain = self.observed[0].domain
@@ -193,9 +163,8 @@ class CountPosterior(Posterior):
         return None if domain is None else reduce(self.functionals, domain=domain, within=self.job.within)
 
     def _switched(self, of: Of) -> "CountPosterior":
-        if of in self.views:
-            return replace(self, of=of)
-        return replace(self, of=of, views={**self.views, **draw(self.job, self.functionals, of=of)})
+        views = self.views if of in self.views else {**self.views, **draw(self.job, self.functionals, of=of)}
+        return say(replace(self, of=of, views=views))
 
 
 def draw(job: Job, functionals: tuple[Functional, ...], *, of: Of) -> Views:

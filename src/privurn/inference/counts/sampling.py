@@ -19,12 +19,15 @@ from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts
 from privurn.inference.counts.plans import Reduction, WithinBins
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
-from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, say_not_mixed, silent
+from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, silent
 from privurn.inference.size import SizePrior
 from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.model import PolyaTree
+from privurn.inference.trees.prior import prior_masses
+from privurn.inference.trees.splits import Splits
 from privurn.mechanisms.likelihood import NoisyCountsTerm, UrnTerm
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 Of = Literal["population", "sample", "urn"]
 """What a functional is of: the law that the confidential records came from, those records themselves, or the urn's limit."""
@@ -60,6 +63,8 @@ class Job:
     size: SizePrior | None = None
     shared: bool = False
     tree: PolyaTree | None = None
+    cells: TreeMeasurements | None = None
+    """Counts of cells as a tree's, of which only the cells were measured."""
 
     def __post_init__(self) -> None:
         if self.size is not None and self.n is not None:
@@ -75,6 +80,19 @@ class Job:
         """Public number of confidential records; None where every release keeps it secret."""
         known = [each.n for each in self.observed if each.n is not None]
         return known[0] if known else None
+
+    @property
+    def size_prior(self) -> SizePrior:
+        """What is believed of a secret n: up to 10^12 where noisy numbers say how large it is."""
+        told = any(isinstance(each.term, (NoisyCountsTerm, TreeMeasurements)) for each in self.observed)
+        return self.size or (SizePrior() if told else SizePrior(upper=LARGEST_N))
+
+    @property
+    def measured(self) -> TreeMeasurements:
+        """What is known of a tree's counts."""
+        found = self.cells or self.observed[0].measured
+        assert found is not None  # whoever gives a tree as the model has looked
+        return found
 
     @property
     def closed(self) -> bool:
@@ -112,16 +130,14 @@ class Job:
 
 def draw_views(job: Job, reduction: Reduction, *, of: Of) -> Views:
     """Draws of the functionals, for one or several meanings of "the distribution"; that asked for is among them."""
+    if of == "urn" and (job.tree is not None or not job.closed):
+        raise ModelError(
+            "only under the mechanism's own prior does the urn's limit have a posterior here.",
+            hint="prior='mechanism', or ask for the population or the sample",
+        )
     if job.tree is not None:
-        if of == "urn":
-            raise ModelError("a noisy tree has no urn.", hint="Ask for the population or the sample")
         return _from_tree(job, reduction, of)
     if not job.closed:
-        if of == "urn":
-            raise ModelError(
-                "only under the mechanism's own prior does the urn's limit have a posterior here.",
-                hint="prior='mechanism', or ask for the population or the sample",
-            )
         return _from_counts(job, reduction, of)
     return _closed_form(job, reduction, of)
 
@@ -134,27 +150,55 @@ def naive_draws(job: Job, reduction: Reduction) -> Draws:
     return _as_draws(job, reduction, drawn[0], "naive", {"how": "the release taken for the data: not valid"})
 
 
+def prior_draws(job: Job, reduction: Reduction, *, draws: int) -> Arrays:
+    """Functionals of the population under the prior alone, and n where it is secret."""
+    rng = np.random.default_rng(0)
+    draws = max(100, min(draws, AT_ONCE // len(reduction.groups)))
+    found = {name: np.empty(draws) for name in reduction.names}
+    for d, masses in enumerate(_prior_masses(job, reduction, draws, rng)):
+        for name, value in reduction.evaluate(masses).items():
+            found[name][d] = value
+    return found | ({"n": job.size_prior.draw(draws, rng=rng)} if job.n is None else {})
+
+
+def _prior_masses(job: Job, reduction: Reduction, draws: int, rng: np.random.Generator) -> Floats:
+    """Masses of the cells, (draw, cell)."""
+    if job.tree is not None:
+        measured = job.measured
+        cells, beside = measured.tree.cells, len(measured.special)
+        drawn = prior_masses(Splits(measured.tree, job.tree.base_of(cells)), special=beside, draws=draws, rng=rng)
+        return np.asarray(measured.in_domain(drawn[:cells], drawn[cells:]).T)
+    if isinstance(job.prior, str):
+        term = job.observed[0].term
+        shapes = np.broadcast_to(term.alpha, (draws, len(term.alpha)))
+    else:
+        k = len(job.prior)
+        worth = np.exp(rng.random((draws, 1)) * np.log(k)) if job.shared else 1.0
+        shapes = np.broadcast_to(job.prior * worth, (draws, k))  # of the shared prior, one record in all
+    masses = rng.standard_gamma(shapes)
+    return np.asarray(masses / np.maximum(masses.sum(axis=1, keepdims=True), 1e-300))
+
+
 def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
     """Independent draws, approximate; or the exact chain where that is asked for."""
-    observed, model = job.observed[0], job.tree
-    measured = observed.measured
+    model, measured = job.tree, job.measured
     assert model is not None  # the caller has looked
-    assert measured is not None
     base = model.base_of(measured.tree.cells)
     if model.exact:
+        if measured.drawn:
+            raise ModelError("the exact chain is for noisy counts, not for records that were drawn.", hint="Leave exact out")
         engine = TreeCounts(measured=measured, base=base, largest_n=model.largest_n)
         sampler = TreeSampler(engine=engine, reduction=reduction)
         judged = [f"{of}:{name}" for name in reduction.names] + ["n"] * (job.n is None)
-        draws, problems = run_engine(
+        draws, _ = run_engine(
             sampler,
             job.run,
             usual=LENGTHS,
             judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
         )
-        say_not_mixed(draws, problems, stacklevel=6)
         found, markov, stats = {name: draws[name] for name in draws.names}, True, draws.sample_stats
     else:
-        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base)), False, {}
+        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base, job.size)), False, {}
     views = {}
     for view in ("population", "sample"):
         named = {name: found[f"{view}:{name}"] for name in reduction.names}
@@ -186,19 +230,17 @@ def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:
     """Run the chain; population and sample come from the same counts."""
     assert not isinstance(job.prior, str)  # the caller has looked
     terms = tuple(term for each in job.observed for term in each.terms)
-    told = any(isinstance(each, NoisyCountsTerm) for each in terms)
-    size = job.size or (SizePrior() if told else SizePrior(upper=LARGEST_N))
+    size = job.size_prior
     engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, size_prior=size)
     chosen = np.unique(np.linspace(0, len(reduction.names) - 1, min(len(reduction.names), JUDGED)).astype(np.int64))
     judged = [f"{of}:{reduction.names[i]}" for i in chosen] + ["n"] * (job.n is None)
-    draws, problems = run_engine(
+    draws, _ = run_engine(
         CountSampler(engine=engine, reduction=reduction, watched=job.run.progress is not silent, shared=job.shared),
         job.run,
         usual=LENGTHS,
         judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
         attributes={"prior_of_n": size.words} if job.n is None else {},
     )
-    say_not_mixed(draws, problems, stacklevel=6)
     views = {}
     for view in ("population", "sample"):
         named = {name: draws[f"{view}:{name}"] for name in reduction.names}

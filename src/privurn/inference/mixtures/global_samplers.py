@@ -274,8 +274,8 @@ def fit_global_mixture(
 
     Warns
     -----
-    NotMixed
-        Where mean and median of the population (or the shares of categories) have not mixed.
+    InferenceWarning
+        As `fit_mixture`.
     """
     if not isinstance(model, GlobalMixtureModel):
         raise ModelError(

@@ -1,6 +1,5 @@
 """From released values to the posterior of the confidential population: the main call, and what it gives."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.domain import JointDomain
-from privurn.errors import ModelError
+from privurn.errors import InferenceWarning, ModelError
+from privurn.inference.cautions import say
 from privurn.inference.counts.functionals import Functional
 from privurn.inference.draws import Draws, check_level
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
@@ -18,7 +18,7 @@ from privurn.inference.mixtures.model import AnyMixture, MixtureModel
 from privurn.inference.mixtures.prior import grid_points, measure_densities
 from privurn.inference.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.inference.posterior import Posterior
-from privurn.inference.run import Lengths, Run, run_engine, say_not_mixed
+from privurn.inference.run import Lengths, Run, run_engine
 
 if TYPE_CHECKING:
     from privurn.inference.mixtures.clustering import CoClustering, PointClustering
@@ -125,6 +125,22 @@ class MixturePosterior(Posterior):
             f"too few atoms were kept: up to {lumped:.2g} of a draw's mass lies on fewer atoms than its law has, so that "
             f"deviations, quantiles and bands are too wide; keep more, Keep(atoms={MOST_KEPT}).",
         )
+
+    def cautions(self) -> tuple[InferenceWarning, ...]:
+        """Those of every posterior, and whether too few atoms were kept."""
+        return (*super().cautions(), *map(InferenceWarning, self.cut_problems()))
+
+    def prior_draws(self) -> Mapping[str, NDArray[Any]]:
+        """Figures of mixing measures from the prior (`results.prior_figures`)."""
+        from privurn.inference.mixtures import results
+
+        return results.prior_figures(self)
+
+    def clamped_shares(self) -> Mapping[str, float]:
+        """What the drawn densities put beyond the public bounds (`results.beyond_bounds`)."""
+        from privurn.inference.mixtures import results
+
+        return results.beyond_bounds(self)
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:
@@ -233,8 +249,9 @@ def fit_mixture(
 
     Warns
     -----
-    NotMixed
-        Where mean and median of the population (or the shares of categories) have not mixed.
+    InferenceWarning
+        Where mean and median of the population (or the shares of categories) have not mixed, where the release tells little of
+        them, or where much seems to have been clamped.
     """
     if not isinstance(model, MixtureModel):
         raise ModelError(
@@ -278,7 +295,7 @@ def run_sampler(
     def finished(draws: Draws) -> MixturePosterior:
         return with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
 
-    found, unmixed = run_engine(
+    found, _ = run_engine(
         sampler,
         run or Run(),
         usual=LENGTHS,
@@ -290,8 +307,4 @@ def run_sampler(
     if "mass_not_kept" in found.sample_stats:
         largest = float(found.sample_stats["mass_not_kept"].max())
         found = replace(found, attributes={**found.attributes, "mass_not_kept": largest})
-    posterior = finished(found)
-    say_not_mixed(found, unmixed, stacklevel=3)
-    for problem in posterior.cut_problems():
-        warnings.warn(problem, stacklevel=3)
-    return posterior
+    return say(finished(found))

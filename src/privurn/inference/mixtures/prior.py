@@ -14,6 +14,9 @@ PRIOR_ATOMS = 20_000
 MOST_ATOMS = 10_000
 """Atoms of a measure drawn from the prior."""
 
+STICKS, LEAST_STICK = 200, 1e-4
+"""Atoms of a measure that only intervals are taken of, at most, and their least weight."""
+
 
 def grid_points(grid: ArrayLike, *, least: int = 1) -> Floats:
     """Points at which a density is asked for, checked."""
@@ -60,6 +63,24 @@ def prior_measures(model: Any, *, draws: int, seed: int = 0) -> tuple[Floats, Fl
     entry(update_measures, kernel, mixing)(kernel, mixing, strengths, *nobody, weights, parameters, cut, rng)
     used = int(cut[:, 0].max())
     return weights[:, :used].copy(), parameters[:, :used].copy()
+
+
+def rough_measures(model: Any, *, draws: int) -> tuple[Floats, Floats]:
+    """As `prior_measures`, with so few atoms that intervals under the prior cost next to nothing."""
+    rng, mixing = np.random.default_rng(0), model.mixing
+    strength = getattr(mixing, "strength", mixing.first_strength)
+    known = strength if not isinstance(strength, GammaPrior) else rng.gamma(strength.shape, size=(draws, 1)) / strength.rate
+    if mixing.most_clusters < STICKS:
+        k = int(mixing.most_clusters)
+        weights = rng.dirichlet(np.full(k, mixing.first_strength / k), size=draws)
+    else:
+        discount = getattr(mixing, "discount", 0.0)
+        broken = rng.beta(1.0 - discount, np.maximum(known + discount * np.arange(1, STICKS + 1), 1e-9), size=(draws, STICKS))
+        weights = broken * np.cumprod(np.column_stack([np.ones(draws), 1.0 - broken[:, :-1]]), axis=1)
+    weights = -np.sort(-np.where(weights < LEAST_STICK, 0.0, weights), axis=1)
+    weights = weights[:, : max(1, int((weights > 0.0).sum(axis=1).max()))]
+    atoms = base_atoms(model.kernel, PRIOR_ATOMS)[rng.integers(PRIOR_ATOMS, size=weights.shape)]
+    return weights / weights.sum(axis=1, keepdims=True), atoms
 
 
 def measure_densities(kernel: Any, weights: Floats, atoms: Floats, points: Floats) -> Floats:

@@ -17,7 +17,14 @@ from privurn.inference.mixtures import clustering
 from privurn.inference.mixtures.clustering import CoClustering, Loss, PointClustering
 from privurn.inference.mixtures.mixings import GammaPrior
 from privurn.inference.mixtures.posterior import MixturePosterior
-from privurn.inference.mixtures.prior import PRIOR_ATOMS, base_atoms, grid_points, measure_densities, prior_measures
+from privurn.inference.mixtures.prior import (
+    PRIOR_ATOMS,
+    base_atoms,
+    grid_points,
+    measure_densities,
+    prior_measures,
+    rough_measures,
+)
 from privurn.inference.run import whole_number
 
 if TYPE_CHECKING:
@@ -38,6 +45,9 @@ BATCHES, ERRORS = 4, 2.0
 """Stretches of a chain whose means give standard errors; so many of these are allowed for."""
 
 PRIOR_MEASURES = 400
+ROUGH = 200
+"""Measures from the prior, or the posterior, that warnings look at."""
+
 MOST_CELLS = 10_000
 """Joint categories whose probabilities are looked at."""
 
@@ -62,17 +72,6 @@ class Informativeness:
         """Whether the posterior is told from the prior, by more than the chains' own error."""
         least_distance, most_spread = self.distance - ERRORS * self.distance_error, self.spread + ERRORS * self.spread_error
         return least_distance >= SMALL_DISTANCE or most_spread <= LARGE_SPREAD
-
-    def problems(self) -> tuple[str, ...]:
-        """A warning, where there is one."""
-        if self.informative:
-            return ()
-        longer = self.distance >= SMALL_DISTANCE or self.spread <= LARGE_SPREAD
-        return (
-            f"the release says little: the posterior is not told from the prior (Hellinger distance {self.distance:.2f} with "
-            f"standard error {self.distance_error:.2f}, drawn densities {self.spread:.0%} as wide as before); more records or "
-            f"a larger epsilon would show more{', and longer chains might' if longer else ''}.",
-        )
 
 
 def has_bounds(posterior: MixturePosterior) -> bool:
@@ -180,6 +179,30 @@ def _asked(posterior: MixturePosterior) -> dict[str, Floats]:
     rows = [reduction.evaluate(each) for each in masses]
     shape = posterior.draws["n_clusters"].shape
     return {name: np.array([row[name] for row in rows]).reshape(shape) for name in reduction.names}
+
+
+def prior_figures(posterior: MixturePosterior) -> dict[str, Floats]:
+    """What is shown of a posterior, of mixing measures drawn from the prior: by the names that summaries use."""
+    if "atoms" not in posterior.draws or not (posterior.model.kernel.categorical or _bounds(posterior)):
+        return {}
+    weights, atoms = rough_measures(posterior.model, draws=ROUGH)
+    drawn = {"weights": weights[None], "atoms": atoms[None], "n_clusters": np.zeros((1, len(weights)), np.int64)}
+    if isinstance(getattr(posterior.model.mixing, "strength", None), GammaPrior):
+        drawn["strength"] = np.full((1, len(weights)), np.nan)  # not a figure of the population
+    alone = with_population(replace(posterior, draws=Draws(variables=drawn, markov=False)))
+    return {name: values.ravel() for name, values in alone.shown.numbers() if name not in drawn}
+
+
+def beyond_bounds(posterior: MixturePosterior) -> dict[str, float]:
+    """The share of the drawn densities beyond the public bounds, where values were clamped to them."""
+    model, kernel = posterior.model, posterior.model.kernel
+    if "atoms" not in posterior.draws or kernel.categorical or not _bounds(posterior) or not getattr(model, "clamped", True):
+        return {}
+    grid = default_grid(posterior)
+    chosen = np.unique(np.linspace(0, posterior.draws.n_chains * posterior.draws.n_draws - 1, ROUGH).astype(np.int64))
+    weights, atoms = _measures(posterior)
+    masses = _masses(measure_densities(kernel, weights[chosen], atoms[chosen], grid), float(grid[1] - grid[0]))
+    return {posterior.question.column: float(masses[:, -1].mean())}
 
 
 def _within_bounds(posterior: MixturePosterior, grid: Floats) -> Floats:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import FormatError, ModelError
-from privurn.inference.draws import Draws, NotMixed, Summary
+from privurn.errors import FormatError, ModelError, NotMixed
+from privurn.inference.cautions import PRIOR_DRAWS, say
+from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
-from privurn.inference.run import Lengths, Run, run_engine, say_not_mixed
+from privurn.inference.run import Lengths, Run, run_engine
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain, Moves
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["NotMixed", "SumModel", "SumPosterior", "fit", "sum_posterior"]
 
 LENGTHS = Lengths(warm_up=2000, draws=2000, longest=256_000)
+
+PREDICTED = 50
+"""Draws, and records of each, that the share of clamped values is judged by."""
 
 SHOWN = 6
 """Numbers of the leading variable that a picture of intervals shows."""
@@ -75,6 +79,30 @@ class SumPosterior(Posterior):
         """What was asked for; else all parameters, and n where it is secret."""
         known = [name for name in self.draws.variables if name != "n" or self.observed.secret_size]
         return self.draws.only(self.asked or known)
+
+    def prior_draws(self) -> Mapping[str, NDArray[Any]]:
+        """Parameters, and n where it is secret."""
+        rng = np.random.default_rng(0)
+        theta = np.array([self.model.start(rng) for _ in range(PRIOR_DRAWS)])
+        variables: dict[str, NDArray[Any]] = {name: values[None] for name, values in self.model.variables(theta).items()}
+        if self.observed.secret_size:
+            variables["n"] = self.observed.size_prior.draw(PRIOR_DRAWS, rng=rng)[None]
+        drawn = Draws(variables=variables, markov=False, dims=self.model.dims, coords=self.model.coords)
+        return {name: values.ravel() for name, values in drawn.numbers()}
+
+    def clamped_shares(self) -> Mapping[str, float]:
+        """Of columns with public bounds: what the model puts beyond them."""
+        lower, upper = (np.atleast_1d(getattr(self.model, name, np.nan)).astype(np.float64) for name in ("lower", "upper"))
+        if np.isnan(upper).any():
+            return {}
+        rng = np.random.default_rng(0)
+        drawn = {name: self.draws.flat(name) for name in self.draws.variables}
+        chosen = np.linspace(0, len(drawn["n"]) - 1, PREDICTED).astype(np.int64)
+        thetas = [self.model.flat({name: values[at] for name, values in drawn.items()}) for at in chosen]
+        records = np.concatenate([self.model.simulate(theta, n=PREDICTED, rng=rng) for theta in thetas])[:, : len(upper)]
+        beyond = (records > upper) | (records < np.where(np.isnan(lower), -np.inf, lower))
+        names = getattr(self.model, "names", ()) or [f"column {j + 1}" for j in range(len(upper))]
+        return dict(zip(names, beyond.mean(axis=0).tolist(), strict=False))
 
     def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
         """Tables from the posterior predictive law: parameters and n of a draw, then as many records.
@@ -125,14 +153,15 @@ def fit(
     """The posterior of a model's parameters and of n.
 
     Where the run has no number of draws the chains go on until they have mixed: each time twice as many draws are made as were
-    judged, at most 256,000 of each chain, and those that were judged are forgotten. Where they have not mixed a `NotMixed`
-    warning says so. A checkpoint goes on bit by bit, whatever length the run had come to.
+    judged, at most 256,000 of each chain, and those that were judged are forgotten. Warnings (`InferenceWarning`) say what
+    must be known: that they have not mixed, that the release tells little, that much was clamped. A checkpoint goes on bit by
+    bit, whatever length the run had come to.
     """
     run = run or Run()
     if run.chains < 2:
         raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="Run(chains=4)")
     asked = (ask,) if isinstance(ask, str) else tuple(ask or ())
-    found, problems = run_engine(
+    found, _ = run_engine(
         LatentChain(model=model, observed=observed, moves=moves),
         run,
         usual=LENGTHS,
@@ -141,8 +170,7 @@ def fit(
         coords=model.coords,
         attributes={"model": model.name},
     )
-    say_not_mixed(found, problems)
-    return SumPosterior(model=model, observed=observed, draws=found, asked=asked, level=level)
+    return say(SumPosterior(model=model, observed=observed, draws=found, asked=asked, level=level))
 
 
 def sum_posterior(

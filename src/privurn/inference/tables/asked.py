@@ -42,6 +42,13 @@ class Ratio:
     below: Floats
     offset: float = 0.0
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest that it can be."""
+        held = self.below > 0.0
+        values = self.offset + self.above[held] / self.below[held]
+        return float(values.min()), float(values.max())
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -49,6 +56,11 @@ class Question:
 
     name: str
     ratios: tuple[Ratio, ...]
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        """Between what each of them lies."""
+        return tuple(each.ends for each in self.ratios)
 
     @property
     def steps(self) -> "tuple[Question, ...]":
@@ -72,6 +84,11 @@ class QuantileQuestion:
 
     name: str
     quantiles: tuple[Quantile, ...]
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        """Between what each of them lies."""
+        return tuple((float(each.lows.min()), float(each.highs.max())) for each in self.quantiles)
 
     @property
     def steps(self) -> tuple[Question, ...]:

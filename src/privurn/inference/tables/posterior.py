@@ -1,6 +1,6 @@
 """What is known of a whole table from its noisy marginals: figures with intervals, weights, and what they rest on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import FormatError, ModelError
+from privurn.errors import FormatError, InferenceWarning, ModelError, TellsLittle
+from privurn.inference.cautions import PRIOR_DRAWS, say
+from privurn.inference.counts.unbiased import Estimate
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Run
@@ -146,7 +148,7 @@ class TablePosterior(Posterior):
             name: np.quantile(drawn, [0.5 - 0.5 * chosen, 0.5 + 0.5 * chosen], method="inverted_cdf")
             for name, drawn in self._quantile_draws.items()
         }
-        return tuple(
+        rows = tuple(
             Summary(
                 name=each.name,
                 mean=each.estimate,
@@ -162,6 +164,29 @@ class TablePosterior(Posterior):
             )
             for each in self.figures
         )
+        return self._beside(rows)
+
+    @property
+    def _judged_rows(self) -> tuple[Summary, ...]:
+        return self.summary()
+
+    @property
+    def unbiased(self) -> Mapping[str, Estimate]:
+        """Straight from the noisy counts, where what was asked for was measured."""
+        return {
+            each.name: Estimate(name=each.name, value=each.direct, standard_error=each.direct_deviation)
+            for each in self.figures
+            if each.direct is not None and each.direct_deviation is not None
+        }
+
+    def prior_draws(self) -> Mapping[str, Floats]:
+        """All that a figure can be, evenly: what was asked for has no other prior here, and a regression none."""
+        rng = np.random.default_rng(0)
+        return {each.name: _difference([rng.uniform(*ends, PRIOR_DRAWS) for ends in each.ends]) for each in self.asked or ()}
+
+    def cautions(self) -> tuple[InferenceWarning, ...]:
+        """Those of every posterior, and what the mechanism itself says of its noise."""
+        return (*super().cautions(), *map(TellsLittle, self.table.mechanism.drowned(self.table.n)))
 
     @cached_property
     def draws(self) -> Draws:
@@ -284,14 +309,16 @@ def table_posterior(
                 hint="Use fewer terms, or ask the custodian for a workload that holds these columns together",
             )
     drawn = run.draws if run is not None and run.draws is not None else DRAWS
-    return TablePosterior(
-        level=level,
-        table=table,
-        parts=tuple(parts),
-        fit=fit,
-        asked=asked,
-        of=of,
-        seed=seed,
-        drawn=int(drawn),
-        settings=settings,
+    return say(
+        TablePosterior(
+            level=level,
+            table=table,
+            parts=tuple(parts),
+            fit=fit,
+            asked=asked,
+            of=of,
+            seed=seed,
+            drawn=int(drawn),
+            settings=settings,
+        )
     )

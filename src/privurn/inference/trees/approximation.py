@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.inference.size import SizePrior
 from privurn.inference.trees.gaussian import gaussian_fit
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -80,8 +81,8 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
 class Propagation:
     """Windows, messages and laws from outside, depth by depth down to the deepest that is measured."""
 
-    def __init__(self, measured: TreeMeasurements, splits: Splits) -> None:
-        self.measured, self.splits = measured, splits
+    def __init__(self, measured: TreeMeasurements, splits: Splits, size: SizePrior | None = None) -> None:
+        self.measured, self.splits, self.size = measured, splits, size
         self.last = measured.depths[-1]
         self.detail = 1.0 if measured.tree.cells <= LARGE else 0.625
         self.fit = gaussian_fit(measured, splits)
@@ -107,7 +108,10 @@ class Propagation:
         heavy = any(kind == "laplace" for kind, _ in self.measured.noise)
         reach = np.sqrt(fit.variance) * (max(np.sqrt(2.0 * tail), tail / np.sqrt(2.0)) if heavy else np.sqrt(2.0 * tail))
         most = np.inf if self.measured.total is None else float(self.measured.total)
-        return np.clip(fit.mean - reach, 0.0, most), np.clip(fit.mean + reach, 0.0, most)
+        least = 0.0
+        if depth == 0 and self.size is not None and self.measured.total is None:
+            least, most = float(self.size.lower), float(self.size.upper)
+        return np.clip(fit.mean - reach, least, most), np.clip(fit.mean + reach, least, most)
 
     def _level(self, depth: int, ends: Ends, most: float) -> "Level":
         """Windows between the ends, on the finest lattice whose windows are not longer than `most` steps in quadratic mean."""
@@ -128,7 +132,7 @@ class Propagation:
             nodes["child"], nodes["two"] = self.splits.children[depth], self.splits.two[depth]
             nodes["share"] = self.splits.shares[depth]
         own = self.measured.own(depth)
-        if own is None:
+        if own is None or self.measured.drawn:
             return Level(spacing, NONE, 1.0, nodes)
         nodes["noisy"] = own[0]
         return Level(spacing, LAPLACE if own[1][0] == "laplace" else NORMAL, own[1][1], nodes)
@@ -166,11 +170,25 @@ class Propagation:
         """Messages of all depths, from below."""
         from privurn._kernels.trees.lattice import update_messages, update_own
 
-        update_own(self.messages[-1], self.levels[-1])
+        if self.measured.drawn:
+            self._tell_drawn()
+        else:
+            update_own(self.messages[-1], self.levels[-1])
         for depth in range(self.last - 1, -1, -1):
             level, below = self.levels[depth], self.levels[depth + 1]
             given = self.messages[depth + 1], self.concentrations, weights[depth], self.tables[depth]
             update_messages(self.messages[depth], level, below, *given)
+
+    def _tell_drawn(self) -> None:
+        """Messages of the deepest nodes where records were drawn from them."""
+        from privurn._kernels.trees.lattice import LOWEST
+
+        level, messages = self.levels[-1], self.messages[-1]
+        widths, starts = level.nodes["width"], level.nodes["start"]
+        nodes = np.repeat(np.arange(len(widths)), widths)
+        steps = np.arange(len(messages)) - np.repeat(starts, widths) + np.repeat(level.nodes["lo"], widths)
+        logs = self.measured.drawn_logs(steps * float(level.spacing), nodes)
+        messages[:] = np.maximum(logs - np.repeat(np.maximum.reduceat(logs, starts), widths), LOWEST)
 
     def go_down(self, weights: Floats, *, learn: bool = False) -> Floats:
         """Laws from outside of all nodes, from the root down; returns the weights, or those that the posterior asks for."""
@@ -208,7 +226,10 @@ class Propagation:
         level, fit = self.levels[0], self.fit[0]
         counts = (level.nodes["lo"][0] + np.arange(level.nodes["width"][0])) * float(level.spacing)
         known = float(fit.outside_variance[0])
-        return -0.5 * (counts - fit.outside_mean[0]) ** 2 / known if 0.0 < known < np.inf else np.zeros(len(counts))
+        law = -0.5 * (counts - fit.outside_mean[0]) ** 2 / known if 0.0 < known < np.inf else np.zeros(len(counts))
+        if self.size is None or self.measured.total is not None:
+            return law
+        return law + np.maximum(self.size.log_mass(counts), -1e6)
 
     def found(self, weights: Floats) -> TreePosterior:
         """Means of the deepest nodes, shared out to their cells by the base measure."""

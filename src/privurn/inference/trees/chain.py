@@ -79,7 +79,7 @@ class TreeCounts:
         offset = np.concatenate([[0], np.cumsum(sizes)])
         parent, child = np.full(offset[-1], -1), np.full(offset[-1], -1)
         two, share = np.zeros(offset[-1], np.bool_), np.ones(offset[-1])
-        noisy = np.zeros(offset[-1], np.int64)
+        noisy = np.zeros(offset[-1], np.result_type(np.int64, *measured.noisy))
         kind, scale = np.full(depth + 1, -1), np.ones(depth + 1)
         codes = {"laplace": LAPLACE, "gaussian": NORMAL}
         for each in range(depth + 1):
@@ -108,7 +108,7 @@ class TreeCounts:
             cells=int(offset[depth]),
             concentrations=np.array(CONCENTRATIONS),
             hyper=HYPER,
-            special=np.array(measured.special, np.int64),
+            special=np.array(measured.special, noisy.dtype),
             special_kind=codes[special_noise[0]],
             special_scale=special_noise[1],
             total=-1 if measured.total is None else measured.total,

@@ -74,11 +74,8 @@ def combined(one: Estimate, other: Estimate) -> Estimate:
 
 
 def _own(measured: TreeMeasurements, depth: int) -> Estimate:
-    own = measured.own(depth)
     nodes = measured.tree.nodes(depth)
-    if own is None:
-        return np.zeros(nodes), np.full(nodes, np.inf)
-    return own[0].astype(np.float64), np.full(nodes, noise_variance(own[1]))
+    return measured.estimates(depth) or (np.zeros(nodes), np.full(nodes, np.inf))
 
 
 def _root(measured: TreeMeasurements) -> Estimate:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.inference.size import SizePrior
 from privurn.inference.trees.approximation import REACH, Propagation
 from privurn.inference.trees.splits import Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -40,10 +41,11 @@ class IndependentDraws:
 
     measured: TreeMeasurements
     base: Floats | None = None
+    size: SizePrior | None = None
 
     @cached_property
     def _fitted(self) -> tuple[Propagation, Floats]:
-        work = Propagation(self.measured, Splits(self.measured.tree, self.base))
+        work = Propagation(self.measured, Splits(self.measured.tree, self.base), self.size)
         weights = work.fitted()
         return work, weights
 

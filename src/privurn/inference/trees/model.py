@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class PolyaTree:
     """A Polya tree: every range of values splits its records between its halves, evenly, unevenly, or all on one side.
 
-    How even splits are is learnt, depth by depth. docs/explanation/polya-trees.md has the law.
+    How even splits are is learnt, depth by depth. docs/explanation/polya-trees.md has the law. Of noisy trees, and of counts of
+    cells that are not several releases; cells without an order are halved as they are listed.
 
     Parameters
     ----------

@@ -1,0 +1,125 @@
+"""What must be known before a posterior is used, in the same words whatever was released.
+
+Four things are said: that chains have not mixed; that the release tells little, which is measured against the prior on what was
+asked for; that the posterior is further from the unbiased estimate than chance explains; and that many records seem to lie at
+the bounds. `say` gives them as Python warnings; the command line prints the same sentences.
+"""
+
+import math
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import InferenceWarning, MuchClamped, NotMixed, PriorDecides, TellsLittle
+from privurn.inference.draws import Summary
+
+if TYPE_CHECKING:
+    from privurn.inference.posterior import Posterior
+
+    P = TypeVar("P", bound=Posterior)
+
+WIDE = 0.5
+"""A release tells little where the posterior's interval is wider than this part of the prior's."""
+
+FALSE_ALARM = 0.01
+"""Of an analysis whose prior is right: how often it is said that the prior decides, at most about."""
+
+CLAMPED = 0.05
+"""Share of the records at a bound, or beyond it, that is said."""
+
+PRIOR_DRAWS = 400
+
+NAMED = 3
+
+
+def not_mixed(problems: Sequence[str], *, draws: int) -> tuple[NotMixed, ...]:
+    """Where there are problems of mixing."""
+    if not problems:
+        return ()
+    shown = " ".join(problems[:NAMED]) + (f" And {len(problems) - NAMED} more." if len(problems) > NAMED else "")
+    return (NotMixed(f"the chains have NOT mixed after {draws:,} draws each; do not trust these figures: {shown}"),)
+
+
+def tells_little(rows: Sequence[Summary], prior: Mapping[str, NDArray[Any]]) -> tuple[TellsLittle, ...]:
+    """Where an interval is nearly as wide as the prior's, which holds the posterior mean. `prior`: draws by name."""
+    wide = {}
+    for row in rows:
+        drawn = prior.get(row.name, np.empty(0))
+        drawn = drawn[np.isfinite(drawn)]
+        if not len(drawn):
+            continue
+        lower, upper = np.quantile(drawn, [0.5 - row.level / 2.0, 0.5 + row.level / 2.0])
+        if lower <= row.mean <= upper and row.upper - row.lower > WIDE * (upper - lower):
+            wide[row.name] = (row.upper - row.lower) / (upper - lower) if upper > lower else 1.0
+    if not wide:
+        return ()
+    told = _listed([f"{name} ({ratio:.0%} of the prior's)" for name, ratio in wide.items()])
+    return (
+        TellsLittle(
+            f"the release tells little: intervals are more than half as wide as before it was seen, of {told}. More records, a "
+            "larger epsilon or a coarser question would show more."
+        ),
+    )
+
+
+def prior_decides(rows: Sequence[Summary]) -> tuple[PriorDecides, ...]:
+    """Where posterior and unbiased estimate are further apart than chance explains.
+
+    Where the prior is right, their difference has the variance of the unbiased estimate less the posterior's; it counts as no
+    less than a quarter of the former. Noise may have Laplace tails, and so has the bound.
+    """
+    known = [row for row in rows if row.unbiased is not None and row.unbiased_error is not None and row.unbiased_error > 0.0]
+    if not known:
+        return ()
+    most = math.log(len(known) / FALSE_ALARM) / math.sqrt(2.0)
+    apart = []
+    for row in known:
+        unbiased, error = row.unbiased or 0.0, row.unbiased_error or 0.0
+        spread = math.sqrt(max(error**2 - row.deviation**2, 0.25 * error**2))
+        if abs(row.mean - unbiased) > most * spread + 3.0 * row.standard_error:
+            apart.append(f"{row.name} ({row.mean:.5g}; without a prior {unbiased:.5g} +- {error:.2g})")
+    if not apart:
+        return ()
+    return (
+        PriorDecides(
+            f"posterior and unbiased estimate disagree by more than chance: {_listed(apart)}. The prior decides these figures; "
+            "report both, or try another prior."
+        ),
+    )
+
+
+def much_clamped(shares: Mapping[str, float]) -> tuple[MuchClamped, ...]:
+    """Where much of a column seems to lie at a bound or beyond it. `shares`: by column, or by where in it."""
+    told = [f"{share:.0%} of {name}" for name, share in shares.items() if share > CLAMPED]
+    if not told:
+        return ()
+    return (
+        MuchClamped(
+            f"much seems to have been clamped: about {_listed(told)}. Means and tails know nothing of how far beyond the "
+            "bounds those values lay; wider bounds would show it."
+        ),
+    )
+
+
+def say(found: "P", *, only: type[InferenceWarning] = InferenceWarning) -> "P":
+    """Give the warnings of a posterior, at the line outside this package that asked for it; the posterior is given back."""
+    for each in found.cautions():
+        if isinstance(each, only):
+            warnings.warn(each, stacklevel=_outside())
+    return found
+
+
+def _outside() -> int:
+    """How many frames above the caller the first one outside this package is."""
+    frame, level = sys._getframe(1), 0
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "privurn":
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level + 1
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED:,} more" if len(words) > NAMED else "")
