@@ -12,7 +12,7 @@ import typer
 
 from privurn.cli.console import note, print_json, print_table, print_words, sweeps_bar
 from privurn.cli.options import Json
-from privurn.cli.parsing import check_release, whole_number
+from privurn.cli.parsing import check_release, parse_bounds, parse_neighbouring, whole_number
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ privurn audit --certificate statistics.json
 privurn audit --callable mypackage.release:noisy_counts --takes counts --n 10 --cells 3 --epsilon 1
 
 privurn audit --callable mypackage.release:noisy_mean --takes values --bounds 0:100 --n 20 --epsilon 1"""
+
+
+TAKES = ("records", "counts", "values", "labels")
 
 
 def audit(
@@ -97,15 +100,17 @@ def audit(
             except CertificateError as error:  # exit code 1 is kept for a conviction
                 raise FormatError(error.message, hint=error.hint) from None
         elif function is not None:
+            if takes not in TAKES:
+                raise FormatError(f"--takes {takes!r} is not known.", hint=f"--takes {' or '.join(TAKES)}")
             result = audit_callable(
                 _imported(function),
                 n=_needed(n, "--n"),
                 cells=None if takes in ("values", "labels") else _needed(cells, "--cells"),
                 epsilon=epsilon,
                 delta=delta,
-                takes=_one_of(takes, "--takes", "records", "counts", "values", "labels"),
-                bounds=None if bounds is None else _pair(bounds),
-                neighbouring=_one_of(neighbouring, "--neighbouring", "replace-one", "add-remove"),
+                takes=takes,  # type: ignore[arg-type]
+                bounds=None if bounds is None else parse_bounds(bounds),
+                neighbouring=parse_neighbouring(neighbouring),
                 contributions=contributions,
                 **options,
             )
@@ -181,23 +186,8 @@ def _needed(text: str | None, option: str) -> int:
     return whole_number(_needed_text(text, option))
 
 
-def _one_of(text: str, option: str, *allowed: str) -> Any:
-    if text not in allowed:
-        raise FormatError(f"{option} {text!r} is not known.", hint=f"{option} {' or '.join(allowed)}")
-    return text
-
-
-def _pair(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise FormatError(f"--bounds {text!r} is not understood.", hint="Two numbers, for example --bounds 0:100") from None
-    return low, high
-
-
 def _imported(name: str) -> Callable[[Any], Any]:
     """A function by MODULE:FUNCTION, from the working folder or wherever Python looks."""
-    import sys
     from importlib import import_module
 
     module, separator, attribute = name.partition(":")

@@ -40,6 +40,17 @@ def records_number(text: str) -> int | str:
     return "unlimited" if text == "unlimited" else whole_number(text)
 
 
+def parse_bounds(text: str) -> tuple[float, float]:
+    """LO:HI as two numbers."""
+    try:
+        lower, upper = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise FormatError(f"the bounds {text!r} are not understood.", hint="Give LO:HI, for example --bounds 0:100") from None
+    if not lower < upper:
+        raise FormatError(f"the bounds {text!r} are reversed or equal.", hint="Give LO:HI, for example --bounds 0:100")
+    return lower, upper
+
+
 def parse_neighbouring(text: str) -> Neighbouring:
     """One of the two relations."""
     if text == "add-remove":

@@ -9,6 +9,7 @@ from privurn.cli.domain_options import DomainOptions
 from privurn.cli.made import guarantee_words, print_opening, show_folder
 from privurn.cli.mechanism_options import ChannelCommand
 from privurn.cli.options import DataFile, Epsilon, FileFormat, Folder, Json, Making, check_output, grouped
+from privurn.cli.parsing import parse_bounds
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
@@ -123,17 +124,6 @@ def _domain(
         return DomainOptions(column=columns).named(Bounds(*parse_bounds(bounds), nulls=nulls))  # type: ignore[arg-type]
     listed = DomainOptions(column=columns, categories=categories, outside=outside, nulls=nulls, ignore_case=ignore_case)
     return listed.named(listed.declared())
-
-
-def parse_bounds(text: str) -> tuple[float, float]:
-    """LO:HI as two numbers."""
-    try:
-        lower, upper = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise FormatError(f"the bounds {text!r} are not understood.", hint="Give LO:HI, for example --bounds 0:100") from None
-    if not lower < upper:
-        raise FormatError(f"the bounds {text!r} are reversed or equal.", hint="Give LO:HI, for example --bounds 0:100")
-    return lower, upper
 
 
 def _report(made: "Release") -> None:
