@@ -249,6 +249,15 @@ def test_intervals_cover_where_the_noise_hides_what_the_model_is_fitted_to(scale
     assert np.mean(inside) > 0.85
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_condition_that_no_noisy_count_fulfils_has_no_direct_figure():
+    sets = every_set(SMALL.sizes, order=2)
+    made = NoisyMarginals(n=500, sizes=SMALL.sizes, sets=sets, scales=(9.0,) * len(sets), noise="discrete-gaussian")
+    quick = FitSettings(classes=2, pair_steps=5, triple_steps=0)
+    found = table_posterior(MeasuredTable(made, np.zeros(made.rows), SMALL), ask="mean(a | b=x)", settings=quick)
+    assert found.figures[0].direct is None
+
+
 def test_a_function_of_pairs_is_taken_apart_into_pairs():
     """All of it but a constant; an interaction of three columns that are independent leaves nothing."""
     rng = np.random.default_rng(4)
