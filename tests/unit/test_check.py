@@ -152,3 +152,20 @@ def test_the_commands(privurn_command, tmp_path, monkeypatch):
     assert "lie above the highest value of 'hours'" in done.stderr
     assert "above the highest" not in done.stdout + (tmp_path / "hours" / "certificate.json").read_text()
     assert "onfidential" in privurn_command("check", "--help").stdout
+
+
+def test_an_empty_table_is_refused_in_words(tmp_path):
+    file = tmp_path / "empty.csv"
+    file.write_text("pay\n")
+    with pytest.raises(DomainError, match="empty"):
+        privurn.check(file, domain={"pay": privurn.Grid(0, 9, 1)})
+
+
+def test_a_column_of_which_nothing_can_be_read_is_told_as_a_release_would_refuse_it():
+    """With a cell for everything, too: that is most likely the wrong column."""
+    domain = {"value": privurn.Grid(0, 9, 1, outside="other", nulls="cell")}
+    assert privurn.check(["x", "y", None], domain=domain).refused != ()
+    with pytest.raises(DomainError, match="holds text"):
+        privurn.release(["x", "y", None], domain=domain, epsilon=1, ledger=False)
+    assert privurn.check(["x", "1", None], domain=domain).refused == ()
+    assert privurn.check([None, None], domain=domain).refused == ()

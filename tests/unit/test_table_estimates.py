@@ -234,7 +234,7 @@ LAWS = ([0.1, 0.2, 0.3, 0.4], [0.6, 0.4], [0.1, 0.3, 0.6])
 TRUTHS = {"mean(a)": 2.0, "P(b=x)": 0.6, "P(c=p)": 0.1, "P(b=x, c=p)": 0.06, "mean(a | b=x)": 2.0, "P(a=3, b=x, c=r)": 0.144}
 
 
-@pytest.mark.parametrize("scale", [30.0, 300.0])
+@pytest.mark.parametrize("scale", [100.0, 300.0])
 def test_intervals_cover_where_the_noise_hides_what_the_model_is_fitted_to(scale):
     """Of 500 records. A model that follows the noise is sure of itself: its own variance would cover half of the time."""
     sets = every_set(SMALL.sizes, order=3)
@@ -247,6 +247,15 @@ def test_intervals_cover_where_the_noise_hides_what_the_model_is_fitted_to(scale
         found = table_posterior(MeasuredTable(made, counts, SMALL), ask=list(TRUTHS), settings=quick)
         inside.append([each.lower <= TRUTHS[each.name] <= each.upper for each in found.summary()])
     assert np.mean(inside) > 0.85
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_condition_that_no_noisy_count_fulfils_has_no_direct_figure():
+    sets = every_set(SMALL.sizes, order=2)
+    made = NoisyMarginals(n=500, sizes=SMALL.sizes, sets=sets, scales=(9.0,) * len(sets), noise="discrete-gaussian")
+    quick = FitSettings(classes=2, pair_steps=5, triple_steps=0)
+    found = table_posterior(MeasuredTable(made, np.zeros(made.rows), SMALL), ask="mean(a | b=x)", settings=quick)
+    assert found.figures[0].direct is None
 
 
 def test_a_function_of_pairs_is_taken_apart_into_pairs():

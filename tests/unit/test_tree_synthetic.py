@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from privurn.cell_tree import CellTree
+from privurn.domain import Grid, JointDomain
 from privurn.errors import ModelError
+from privurn.inference.counts.synthetic import synthetic_table as shares_table
 from privurn.inference.trees.combine import combine
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
 
@@ -136,6 +138,16 @@ def test_copies_that_spread_by_resampling_alone_keep_an_interval_that_covers(cop
     found = [combine(q, np.ones(copies), about=about, resampled=(m, n)).interval() for q in estimates]
     assert min(high - low for low, high in found) > 0.0
     assert np.mean([low <= each <= high for (low, high), each in zip(found, target, strict=True)]) > 0.9
+
+
+def test_records_are_made_from_draws_of_which_some_have_no_record():
+    """Where the number of records is secret and small; shares of an empty table are none."""
+    shares, sizes = np.array([[0.25, 0.75], [np.nan, np.nan], [1.0, 0.0]]), np.array([4.0, 0.0, 2.0])
+    options = {"domain": JointDomain({"x": Grid(0, 1, 1)}), "seed": 1}
+    assert shares_table(shares, sizes, records=6, copies=1, **options)["x"].to_pylist().count(0) == 3
+    assert shares_table(shares, sizes, records=None, copies=3, **options)["copy"].to_pylist() == [1, 1, 1, 1, 3, 3]
+    with pytest.raises(ModelError, match="no record at all"):
+        shares_table(shares[1:2], sizes[1:2], records=6, copies=1, **options)
 
 
 def test_what_cannot_be_combined_is_refused():

@@ -136,11 +136,13 @@ def check(
 def _column(name: str, domain: ColumnDomain | OpenLabels, figures: ColumnFigures, n: int) -> ColumnCheck:
     refused = []
     if isinstance(domain, ColumnDomain):
+        labels = isinstance(domain, Categories)
         if figures.missing and domain.null_cell is None:
             refused.append("missing values, declared absent")
         if figures.strange and domain.unreadable_cell is None:
-            labels = isinstance(domain, Categories)
             refused.append("values that match no category, declared absent" if labels else "text among numbers")
+        elif not labels and 0 < figures.strange == n - figures.missing:
+            refused.append("not one record that can be read as what it is declared to be")
         if figures.below + figures.above and domain.outside == "error":
             refused.append("values outside the domain, declared absent")
     return ColumnCheck(

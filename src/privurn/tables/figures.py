@@ -49,6 +49,6 @@ def table_figures(source: Source, columns: Mapping[str, ColumnDomain | OpenLabel
     wanted.append(f"count(DISTINCT {source.dialect.together(cells)})")
     asked = ", ".join(f"{each} AS w{i}" for i, each in enumerate(wanted))
     found = source.connection.sql(f"SELECT {asked} {records_sql(source, columns)}").to_arrow_table()
-    n, *numbers, filled = (column[0].as_py() for column in found.columns)
+    n, *numbers, filled = (column[0].as_py() or 0 for column in found.columns)  # none of no records is null
     each = [ColumnFigures(*map(int, numbers[5 * i : 5 * i + 5])) for i in range(len(columns))]
     return TableFigures(int(n), dict(zip(columns, each, strict=True)), int(filled))

@@ -29,16 +29,24 @@ def synthetic_table(
     if records is not None and records < 1:
         raise ModelError("at least one record must be asked for.", hint="For example records=1000")
     rng, tree = np.random.default_rng(seed), CellTree((shares.shape[1],))
+    counts = np.where(sizes[:, None] > 0.0, shares * sizes[:, None], 0.0)  # a table without records has no shares
     if copies == 1:
         size = max(1, round(float(sizes.mean()))) if records is None else records
-        expected = (shares * sizes[:, None]).mean(axis=0)
-        wanted = [expected * (size / expected.sum())]
+        wanted = [_scaled(counts.mean(axis=0), size)]
     else:
         chosen = np.linspace(0, len(shares) - 1, copies).astype(np.int64)
-        wanted = [shares[d] * (np.rint(sizes[d]) / shares[d].sum()) for d in chosen]
+        wanted = [_scaled(counts[d], float(np.rint(sizes[d]))) for d in chosen]
     check_records(sum(round(float(each.sum())) for each in wanted))
     tables = [balanced_counts(tree, each, rng=rng)[0] for each in wanted]
     return records_of(tables, domain=domain, rng=rng, seed=seed or 0)
+
+
+def _scaled(counts: Floats, size: float) -> Floats:
+    """Counts that sum to a number of records."""
+    total = float(counts.sum())
+    if total <= 0.0 < size:
+        raise ModelError("what was released tells of no record at all.")
+    return counts * (size / total) if size > 0.0 else np.zeros_like(counts)
 
 
 def records_of(tables: Sequence[NDArray[np.int64]], *, domain: JointDomain, rng: np.random.Generator, seed: int) -> Any:

@@ -159,7 +159,10 @@ def _blocks(parts: Sequence[Floats]) -> Floats:
 
 
 def _direct_ratios(table: MeasuredTable, places: Columns, above: Floats, below: Floats) -> tuple[Floats, Floats]:
-    """Ratios of noisy sums, and their covariance to first order; NaN where the columns were not measured together."""
+    """Ratios of noisy sums, and their covariance to first order.
+
+    NaN where the columns were not measured together, or where by the noisy counts no record is below the line.
+    """
     count, told = len(above), tuple(j for j in places if table.sizes[j] > 1)
     nothing = np.full(count, np.nan), np.full((count, count), np.nan)
     if not told:
@@ -170,7 +173,7 @@ def _direct_ratios(table: MeasuredTable, places: Columns, above: Floats, below: 
     bottoms = direct_sums(table, [Term(told, squeezed[1])])
     if tops is None or bottoms is None:
         return nothing
-    under = np.where(whole, 1.0, bottoms.estimate)
+    under = np.where(whole, 1.0, np.where(bottoms.estimate > 0.0, bottoms.estimate, np.nan))
     ratio = tops.estimate / under
     shape = (-1, *[1] * len(told))
     influence = (squeezed[0] - np.where(whole, 0.0, ratio).reshape(shape) * squeezed[1]) / under.reshape(shape)
