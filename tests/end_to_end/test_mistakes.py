@@ -13,7 +13,6 @@ import typer
 
 from privurn.cli.main import app
 from privurn.cli.main import run as main
-from privurn.cli.mechanism_options import recipe_fields
 from privurn.mechanisms.registry import channel_recipes, recipes
 
 RELEASE = "release pay.csv --column pay --grid 0:100:5 --epsilon 1 --delta 1e-6 -o out"
@@ -168,8 +167,8 @@ def test_examples_of_the_help_make_no_mistake():
             words = shlex.split(line.partition(" > ")[0])[1:]
             named = max((each for each in every if tuple(words[: len(each)]) == each), key=len)
             assert named[:1] == path[:1], line
-            options = {name for each in every[named].params for name in (*each.opts, *each.secondary_opts)}
-            options |= {f"--{flag}" for group in known.values() for kind in group.values() for flag in recipe_fields(kind)}
+            params = every[named].get_params(typer.Context(every[named]))
+            options = {name for each in params for name in (*each.opts, *each.secondary_opts)}
             assert {word for word in words if re.match("--?[a-z]", word)} <= options, line
             for option, names in known.items():
                 assert all(name in (*names, "auto") for word, name in pairwise(words) if word == option), line

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from privurn.certificates.verify import verify
+from privurn.cli.main import spoken
 from privurn.cli.mechanism_options import StatisticsCommand
 from privurn.cli.statistics import statistics
 from privurn.errors import PrivurnError
@@ -123,7 +124,7 @@ WRONG = {
     "reversed bounds": (["people.csv", "--model", "normal", "--y", "age", "--bounds", "9:1"], "reversed"),
     "no response": (["people.csv", "--model", "regression", "--x", "age", "--bounds", "0:1"], "--y"),
     "no floor": (["days.csv", "--model", "dirichlet", "--part", "sleep", "--part", "work"], "--floor"),
-    "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "the floor of the parts must be positive"),
+    "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "--floor 0.001"),
     "no model": (["people.csv", "--model", "magic"], "regression, dirichlet"),
     "foreign option": ([*MODELS["table"], "--y", "pay"], "has no --y"),
     "squares of counts": ([*MODELS["poisson"], "--squares", "plain"], "no --squares: that is for regression, normal"),
@@ -167,7 +168,7 @@ def test_wrong_words_are_answered(command, people, what):
     words, expected = WRONG[what]
     done = command(*words, *SPENT, "-o", "stats.json")
     assert done.exception.exit_code == 2
-    assert expected in str(done.exception)
+    assert expected in spoken(done.exception)
     assert not (people / "stats.json").exists()
 
 

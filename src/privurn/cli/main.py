@@ -117,9 +117,10 @@ def mistyped(error: Any) -> str:
 
 
 def _option_names(command: Any) -> Iterator[str]:
+    """Of all commands, those that come from the fields of recipes too."""
     for each in getattr(command, "commands", {}).values():
         yield from _option_names(each)
-    for each in command.params:
+    for each in command.get_params(typer.Context(command)):
         yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
 
 
