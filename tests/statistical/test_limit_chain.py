@@ -1,7 +1,7 @@
 """The chain of the Gaussian limit has the law it claims, and that law is close to the one with every record drawn.
 
-The first by a grid: for a normal mean the limit's posterior is an integral over two sums, for each of two parameters. The second
-against the interwoven chain at n = 1,000.
+The first by a grid: for a normal mean the limit's posterior is an integral over two sums, for each of two parameters. The
+second against the interwoven chain at n = 1,000.
 """
 
 import warnings
@@ -114,7 +114,8 @@ def test_survey_size_through_the_public_call():
             found = privurn.infer(made, run=Run(chains=2, warm_up=60, draws=60, seed=1, threads=1))
         slope = next(each for each in found.summary() if each.name == "beta[column_0]")
         assert abs(slope.mean - 0.5) < 6.0 * slope.deviation < 0.02
-        assert found.approximation.startswith("approximate") and "approximate" in found.draws.attributes["sampler"]
+        assert found.approximation.startswith("approximate")
+        assert "approximate" in found.draws.attributes["sampler"]
 
 
 TWO = (-3.0, -5.0), (3.5, 5.0)

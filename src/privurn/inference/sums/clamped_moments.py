@@ -1,4 +1,4 @@
-"""Mean and covariance of what one record adds to the released sums, at given parameters: the law that their Gaussian limit needs.
+"""Mean and covariance of what one record adds to the released sums, at given parameters: what their Gaussian limit needs.
 
 u         a record's columns mapped to [-1, 1] and not clamped: normal, mean `middle`, factor `factor`; z = u clamped
 means     closed forms for one column; for two, one integral over v, u_j = middle_j + deviation_j v, of closed forms given v,

@@ -148,7 +148,9 @@ def fit(
     chosen = chosen_moves(model, observed) if moves == "auto" else moves
     limit = chosen == "limit"
     found, problems = run_engine(
-        LimitChain(model=model, observed=observed) if limit else LatentChain(model=model, observed=observed, moves=chosen),
+        LimitChain(model=model, observed=observed)
+        if chosen == "limit"
+        else LatentChain(model=model, observed=observed, moves=chosen),
         run,
         usual=LIMIT_LENGTHS if limit else LENGTHS,
         judged=(lambda draws: draws.only(asked)) if asked else (lambda draws: draws),
@@ -167,7 +169,8 @@ def _limit_words(model: Model, draws: Draws) -> str:
     from privurn.inference.sums.clamped_moments import normal_distance
 
     middle = {name: np.mean(draws.flat(name), axis=0) for name in draws.variables}
-    distance = normal_distance(*model.sum_nodes(model.flat(middle)), float(middle["n"]))  # type: ignore[attr-defined]
+    rows, weights = model.sum_nodes(model.flat(middle))  # type: ignore[attr-defined]
+    distance = normal_distance(rows, weights, float(middle["n"]))
     return (
         "approximate: given the parameters, sums over the records are taken as normal (moves interwoven draws every record). "
         f"At the posterior mean no sum's law is further from its normal limit than {distance:.2g} (Berry-Esseen, before noise)."

@@ -11,7 +11,7 @@ A sweep     w given T and what was released (inverse Gaussian), T drawn for that
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ class LimitChain:
                 break
             factor = np.linalg.cholesky(here.covariance + np.diag(variances))
 
-            def missed(units: Floats, factor: Floats = factor) -> Floats:
+            def missed(units: Floats, factor: Any = factor) -> Floats:
                 at = self.place(centre + width * units)
                 if at is None:
                     return np.full(len(factor) + len(units), 1e6)
@@ -226,7 +226,7 @@ def has_limit(model: Any) -> bool:
     return hasattr(model, "sum_law")
 
 
-def chosen_moves(model: Any, observed: Observed) -> str:
+def chosen_moves(model: Any, observed: Observed) -> Literal["limit", "interwoven"]:
     """The usual moves: the limit from LIMIT_FROM records on where the model has it, and every record below that."""
     guess = observed.n or observed.noisy_n or observed.size_prior.mean or observed.size_prior.lower
     return "limit" if has_limit(model) and guess >= LIMIT_FROM else "interwoven"
