@@ -201,8 +201,13 @@ def infer(
         ),
     ] = False,
     moves: Annotated[
-        str, typer.Option(help="interwoven, or centred (slow; the sampler of the literature).", rich_help_panel=SUMS)
-    ] = "interwoven",
+        str,
+        typer.Option(
+            help="interwoven; limit (approximate, its time does not depend on n); auto: limit for regression and normal means "
+            "from 10,000 records on; centred (slow; the sampler of the literature).",
+            rich_help_panel=SUMS,
+        ),
+    ] = "auto",
     mle: Annotated[
         bool, typer.Option("--mle", help="Also the maximum of the likelihood, by Monte Carlo EM.", rich_help_panel=SUMS)
     ] = False,

@@ -48,8 +48,8 @@ def sum_model(statistics: "NoisyStatistics", prior: list[str] | None, prior_n: s
     """Numbers of the prior by name; `unit` for 1 everywhere where it would follow the bounds."""
     from privurn.inference.sums.fit import MODELS, SumModel
 
-    if moves not in ("interwoven", "centred"):
-        raise FormatError(f"the moves {moves!r} are not known.", hint="--moves interwoven or --moves centred")
+    if moves not in ("auto", "interwoven", "centred", "limit"):
+        raise FormatError(f"the moves {moves!r} are not known.", hint="--moves auto, interwoven, centred or limit")
     found: Any
     if statistics.model in PAIRS:
         found = tuple(_pair(prior, statistics.model).values())

@@ -119,6 +119,7 @@ def _as_json(
         "neighbouring": given.neighbouring,
         "n": {"public": given.n, "noisy": given.noisy_n},
         **common_json(found, rows),
+        **({"approximation": found.approximation} if found.approximation else {}),
         "acceptance": _acceptance(found.draws),
     }
     if maximum is not None:
@@ -159,6 +160,8 @@ def _print(
     if len(summaries) > MOST_ROWS:
         print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
     print_length(found, ", ".join(f"{name} {rate:.0%}" for name, rate in _acceptance(found.draws).items()))
+    if found.approximation:
+        print_text(found.approximation)
 
 
 def _point_or_interval(each: "Summary") -> str:

@@ -1,7 +1,7 @@
 """Posteriors from noisy sums: run chains of a model's parameters and n until they have mixed, say so if they have not."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,7 +14,8 @@ from privurn.inference.posterior import Posterior
 from privurn.inference.run import Lengths, Run, run_engine
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
-from privurn.inference.sums.latent_chain import LatentChain, Moves
+from privurn.inference.sums.latent_chain import LatentChain
+from privurn.inference.sums.limit_chain import LimitChain, chosen_moves
 from privurn.inference.sums.logistic_model import LogisticModel, LogisticPrior
 from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 from privurn.inference.sums.model import Model
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["NotMixed", "SumModel", "SumPosterior", "fit", "sum_posterior"]
 
 LENGTHS = Lengths(warm_up=2000, draws=2000, longest=256_000)
+LIMIT_LENGTHS = Lengths(warm_up=250, draws=500, longest=64_000)
+"""Of the Gaussian limit, whose sweeps hardly depend on the one before."""
 
 PREDICTED = 50
 """Draws, and records of each, that the share of clamped values is judged by."""
@@ -36,6 +39,7 @@ PREDICTED = 50
 SHOWN = 6
 """Numbers of the leading variable that a picture of intervals shows."""
 
+Moves = Literal["auto", "interwoven", "centred", "limit"]
 Picture = Literal["traces", "n", "intervals"]
 Prior = RegressionPrior | LogisticPrior | tuple[float, float]
 
@@ -56,13 +60,17 @@ class SumModel:
 
     `prior`: a `RegressionPrior` or `LogisticPrior`; for a proportion the two numbers of a Beta law, for a rate and for the
     parameters of a Dirichlet law those of a Gamma law (shape, rate). Left out it follows the public bounds, is Beta(1, 1), or
-    Gamma(1, 0.1). `size`: the prior of n where n is secret, flat where left out. `moves`: "interwoven", or "centred", which is
-    slow, the sampler of the literature.
+    Gamma(1, 0.1). `size`: the prior of n where n is secret, flat where left out.
+
+    `moves`: "interwoven" draws every latent record, and "centred", the slow sampler of the literature, does so too. "limit" is
+    approximate: given the parameters the sums have their Gaussian limit, so that the time does not depend on n; for
+    regression, logistic regression and a normal mean. "auto" is the limit from 10,000 records on, public or noisy n, where
+    the model has one, and interwoven below.
     """
 
     prior: Prior | None = None
     size: SizePrior | None = None
-    moves: Moves = "interwoven"
+    moves: Moves = "auto"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -103,6 +111,11 @@ class SumPosterior(Posterior):
         beyond = (records > upper) | (records < np.where(np.isnan(lower), -np.inf, lower))
         names = getattr(self.model, "names", ()) or [f"column {j + 1}" for j in range(len(upper))]
         return dict(zip(names, beyond.mean(axis=0).tolist(), strict=False))
+
+    @property
+    def approximation(self) -> str | None:
+        """What is approximate about these draws, in a sentence; None where nothing is."""
+        return self.draws.attributes.get("approximation")
 
     def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
         """Tables from the posterior predictive law: parameters and n of a draw, then as many records.
@@ -145,7 +158,7 @@ def fit(
     model: Model,
     *,
     observed: Observed,
-    moves: Moves = "interwoven",
+    moves: Moves = "auto",
     ask: Sequence[str] | None = None,
     run: Run | None = None,
     level: float = 0.95,
@@ -155,22 +168,41 @@ def fit(
     Where the run has no number of draws the chains go on until they have mixed: each time twice as many draws are made as were
     judged, at most 256,000 of each chain, and those that were judged are forgotten. Warnings (`InferenceWarning`) say what
     must be known: that they have not mixed, that the release tells little, that much was clamped. A checkpoint goes on bit by
-    bit, whatever length the run had come to.
+    bit, whatever length the run had come to. `moves` as in `SumModel`.
     """
     run = run or Run()
     if run.chains < 2:
         raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="Run(chains=4)")
     asked = (ask,) if isinstance(ask, str) else tuple(ask or ())
+    chosen = chosen_moves(model, observed) if moves == "auto" else moves
+    limit = chosen == "limit"
     found, _ = run_engine(
-        LatentChain(model=model, observed=observed, moves=moves),
+        LimitChain(model=model, observed=observed)
+        if chosen == "limit"
+        else LatentChain(model=model, observed=observed, moves=chosen),
         run,
-        usual=LENGTHS,
+        usual=LIMIT_LENGTHS if limit else LENGTHS,
         judged=(lambda draws: draws.only(asked)) if asked else (lambda draws: draws),
         dims=model.dims,
         coords=model.coords,
         attributes={"model": model.name},
     )
+    if limit:
+        found = replace(found, attributes={**found.attributes, "approximation": _limit_words(model, found)})
     return say(SumPosterior(model=model, observed=observed, draws=found, asked=asked, level=level))
+
+
+def _limit_words(model: Model, draws: Draws) -> str:
+    """That the limit was used, and how far a sum may be from it at the posterior mean."""
+    from privurn.inference.sums.clamped_moments import normal_distance
+
+    middle = {name: np.mean(draws.flat(name), axis=0) for name in draws.variables}
+    rows, weights = model.sum_nodes(model.flat(middle))  # type: ignore[attr-defined]
+    distance = normal_distance(rows, weights, float(middle["n"]))
+    return (
+        "approximate: given the parameters, sums over the records are taken as normal (moves interwoven draws every record). "
+        f"At the posterior mean no sum's law is further from its normal limit than {distance:.2g} (Berry-Esseen, before noise)."
+    )
 
 
 def sum_posterior(

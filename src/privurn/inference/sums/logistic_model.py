@@ -208,3 +208,15 @@ class LogisticModel:
         z = (z + k.rounder) - k.rounder
         products = z.T @ z - len(z) * k.offset * np.eye(self.p)
         return np.concatenate([[np.sum(2.0 * y - 1.0)], y @ z, (1.0 - y) @ z, products[np.triu_indices(self.p)]])
+
+    def sum_law(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Mean and covariance of what one record adds to the sums, for their Gaussian limit."""
+        from privurn.inference.sums.clamped_moments import logistic_law
+
+        return logistic_law(self, theta)
+
+    def sum_nodes(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Statistics of a few records that stand for all, and their weights."""
+        from privurn.inference.sums.clamped_moments import logistic_nodes
+
+        return logistic_nodes(self, theta)

@@ -234,6 +234,18 @@ class RegressionModel:
         products = z.T @ z - len(z) * np.diag([0.0] + [k.offset] * (self.p + 1))
         return np.asarray(products[first, second][1:])
 
+    def sum_law(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Mean and covariance of what one record adds to the sums, for their Gaussian limit."""
+        from privurn.inference.sums.clamped_moments import regression_law
+
+        return regression_law(self, theta)
+
+    def sum_nodes(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Statistics of a few records that stand for all, and their weights."""
+        from privurn.inference.sums.clamped_moments import regression_nodes
+
+        return regression_nodes(self, theta)
+
 
 def _vector(value: float | Floats, size: int, name: str) -> Floats:
     found = np.full(size, float(value)) if np.ndim(value) == 0 else np.array(value, np.float64)
