@@ -56,11 +56,12 @@ bench: $(READY)  ## speed and memory, as ratios to a bound measured in the same 
 RESULTS := experiments-output
 EARNINGS := $(RESULTS)/cps.csv.gz
 EXPERIMENTS := paper_anchor thesis_tables thesis_utility convergence census_column censoring_supplement posterior_table coverage \
-  mixture_paper mixture_global unknown_n regression_coverage
+  mixture_paper mixture_global unknown_n regression_coverage fixed_truths
 OPTIONS_convergence := --plot $(RESULTS)/convergence.png
 OPTIONS_census_column := --plot $(RESULTS)/census_column.png
 OPTIONS_censoring_supplement := --figures $(RESULTS)/censoring_supplement
 OPTIONS_mixture_paper := --figures $(RESULTS)/mixture_paper
+OPTIONS_fixed_truths := --file $(RESULTS)/fixed_truths.jsonl
 OPTIONS_unknown_n := --replicates 10 --realisations 1 --figure $(RESULTS)/unknown_n.png
 
 .PHONY: earnings $(EXPERIMENTS:%=experiment-%)

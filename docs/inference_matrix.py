@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
 from privurn.inference.mixtures.reading import ONE_OUTPUT
-from privurn.mechanisms.likelihood import Kind
+from privurn.mechanisms.likelihood import Kind, WithoutEstimate
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import CHANNELS, MECHANISMS, STATISTICS, released_by
 
@@ -21,7 +21,7 @@ MODELS: dict[str, Kind] = {
 """Models, and the kind of likelihood that each is for."""
 
 GROUPS = {"Mechanisms on counts": MECHANISMS, "Channels on every record": CHANNELS, "Noisy sums": STATISTICS}
-YES, IN_BINS, NO = "yes", "in equal bins", "no"
+YES, IN_BINS, OF_CELLS, NO = "yes", "in equal bins", "of cells", "no"
 
 INTRODUCTION = """# What can be inferred from what
 
@@ -32,6 +32,9 @@ model is the one that fits. Where a table says no, `infer` says in one sentence 
 
 In equal bins: counts of one column in bins of equal width, n public, are one output of all records, which a `Mixture` can be
 behind as well; noisy counts if they are published themselves, with noise on whole numbers.
+
+Of cells: one release of noisy counts, or of records where n is public, is a tree of which only the cells were measured. It is
+the default of more than 32 cells.
 
 This page is made from the registry by `python -m docs.inference_matrix`.
 """
@@ -57,8 +60,11 @@ def _row(name: str) -> Row:
         return Row(name=name, answers=dict.fromkeys(MODELS, NO), known=f"None: {kind.why_not}.")
     answers = {model: YES if wanted == kind.inferred_from else NO for model, wanted in MODELS.items()}
     terms: Any = get_type_hints(kind.likelihood)["return"]
-    if kind.inferred_from == "counts" and set(get_args(terms) or [terms]) & set(ONE_OUTPUT):
+    listed = get_args(terms) or [terms]
+    if kind.inferred_from == "counts" and set(listed) & set(ONE_OUTPUT):
         answers["Mixture"] = IN_BINS
+    if kind.inferred_from == "counts" and any(each.as_leaves is not WithoutEstimate.as_leaves for each in listed):
+        answers["PolyaTree"] = OF_CELLS
     return Row(name=name, answers=answers, known=str(kind.likelihood.__doc__).splitlines()[0])
 
 

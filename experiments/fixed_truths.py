@@ -3,8 +3,8 @@
     python -m experiments.fixed_truths [--data-sets R] [--only WORD ...] [--minutes M] [--file FILE.jsonl]
 
 Truths: lognormal incomes, the same heaped on round numbers, two humps, and a sparse one. 20, 200 and 2,000 cells; n = 500,
-5,000 and 100,000; epsilon 0.1 and 1 (delta 1e-6, n public); the default release, flat noisy counts and the urn. Asked for: mean,
-median, 90% quantile, and the shares beyond 50,000 and 100,000, all of the population.
+5,000 and 100,000; epsilon 0.1 and 1 (delta 1e-6, n public); the default release, flat noisy counts and the urn. Asked for:
+mean, median, 90% quantile, and the shares beyond 50,000 and 100,000, all of the population.
 
 Every data set is a line of the file, and a run takes up where the file ends: the same command goes on. A data set takes about
 0.3 s of one core at 200 cells, some seconds at 2,000 and at 20 (a Markov chain), so that the full cross of 216 settings with 20

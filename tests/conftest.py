@@ -58,6 +58,7 @@ KERNELS = {
     "trees": {
         "test_cautions",
         "test_cells_as_trees",
+        "test_contrast",
         "test_docs",
         "test_independent_tree_draws",
         "test_polya_tree",

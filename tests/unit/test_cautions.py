@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from privurn.inference import cautions
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.sums import BernoulliStatistic, Budget, NoisyStatistics, PoissonStatistic
+from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 
 GRID = privurn.JointDomain({"pay": privurn.Grid(0, 200, 1)})
@@ -72,7 +74,8 @@ def counted(counts, *, scale, n):
 @pytest.fixture(scope="module")
 def humps():
     """20,000 records, most of them around 40."""
-    return np.random.default_rng(2).multinomial(20_000, np.exp(-0.5 * ((np.arange(201) - 40) / 10) ** 2) / 25.066)
+    shares = np.exp(-0.5 * ((np.arange(201) - 40) / 10) ** 2)
+    return np.random.default_rng(2).multinomial(20_000, shares / shares.sum())
 
 
 def said(call, *given, **options):
@@ -92,9 +95,11 @@ def test_a_good_release_is_not_warned_about_and_others_are(humps):
     clamped = humps.copy()
     clamped[200] += 3000
     assert said(privurn.infer, counted(clamped, scale=2.0, n=23_000), run=QUICK) == [MuchClamped]
-    # a prior of a hundred records in each cell: the mean is pulled away from the estimate without it
-    found = said(privurn.infer, good, privurn.CountModel(prior=100.0), ask="mean", run=privurn.Run(draws=200, seed=1))
-    assert PriorDecides in found
+    # the urn's own prior, fifty records in each cell: the mean is pulled away from the estimate without it
+    urn = DirichletMultinomial(n=20_000, cells=201, alpha=Fraction(50), records=5000)
+    drawn = np.random.default_rng(4).multinomial(5000, (humps + 50) / 30_050)
+    own = privurn.CountModel(prior="mechanism")
+    assert PriorDecides in said(privurn.infer, Observed(mechanism=urn, domain=GRID, counts=drawn), own, ask="mean", run=QUICK)
 
 
 def test_further_questions_are_warned_about_too(humps):

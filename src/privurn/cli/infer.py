@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_tables, infer_trees
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
+from privurn.cli.infer_beside import beside
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
 from privurn.cli.options import Json
 from privurn.errors import FormatError, InferenceWarning
@@ -35,6 +37,8 @@ privurn infer out --prior mechanism --draws 1e5 --chains 1
 privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
 
 privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot density.png --checkpoint run.npz
+
+privurn infer women --ask mean --against men --sensitivity
 
 privurn infer survey --model "logistic: income ~ age + education + sex"
 
@@ -113,6 +117,17 @@ def infer(
         Path | None,
         typer.Option(metavar="FILE", help="Kept while running; the same command goes on from it.", show_default=False),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Another release, of other records: differences and ratios of what both say.",
+            show_default=False,
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="The same under a few other priors, side by side.")
+    ] = False,
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
     plot: Annotated[
         list[str] | None,
@@ -245,12 +260,36 @@ def infer(
             hint="--synthetic FILE.csv",
         )
     built = work.model_of(given[0].numbers, asked)
-    with warnings.catch_warnings(), _patient_bar(quiet=json) as progress:
-        warnings.simplefilter("ignore", InferenceWarning)  # said below
-        found = _infer(given, built, asked, progress)
+    other = _against(against, model, kind, asked)
+    if (other is not None or sensitivity) and len(given) > 1:
+        raise FormatError("several releases together have nothing beside them.", hint="Leave --against and --sensitivity out")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InferenceWarning)
-        work.finish(given[0].numbers, found, asked)
+        warnings.simplefilter("ignore", InferenceWarning)  # those of what was asked for are said by `finish`
+        with _patient_bar(quiet=json) as progress:
+            found = _infer(given, built, asked, progress)
+            alone = replace(asked, typed={**asked.typed, "checkpoint": None})
+            shown = beside(
+                found,
+                given[0],
+                built,
+                other=other,
+                priors=sensitivity,
+                infer=lambda one, model: _infer([one], model, alone, progress),
+            )
+        work.finish(given[0].numbers, found, replace(asked, extra=shown.to_json()))
+    if not json:
+        shown.print(level=asked.level)
+
+
+def _against(folder: Path | None, model: str | None, kind: str, asked: Asked) -> "tuple[Published, Any] | None":
+    """Another release and its model, checked before any work is done."""
+    if folder is None:
+        return None
+    found, given = _published([folder], model)
+    if found != kind:
+        raise FormatError("the other release is of another kind.", hint="--against takes one that was made in the same way")
+    work: Any = KINDS[found]
+    return given[0], work.model_of(given[0].numbers, asked)
 
 
 def _infer(given: "list[Published]", model: Any, asked: Asked, progress: Any) -> Any:

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ class Asked:
     draws: int | None
     warm_up: int | None
     records: int | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What else a machine is told: other releases, other priors."""
 
     @property
     def ask(self) -> list[str] | None:

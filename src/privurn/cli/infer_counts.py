@@ -82,7 +82,7 @@ def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
     )
     written |= write_folder(found, asked, made_from=", ".join(each.mechanism.name for each in found.observed))
     if asked.json:
-        print_json(_as_json(found, summaries, beside) | {"files": written})
+        print_json(_as_json(found, summaries, beside) | {"files": written, **asked.extra})
         return
     _print(found, summaries, beside, asked.level)
     print_files(written)

@@ -117,7 +117,7 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
         write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
     )
     if asked.json:
-        print_json(_as_json(given, found, extra) | {"files": written})
+        print_json(_as_json(given, found, extra) | {"files": written, **asked.extra})
         return
     _print(given, found, asked, extra)
     print_files(written)

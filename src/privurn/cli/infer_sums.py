@@ -89,7 +89,7 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
         write_synthetic=lambda path: report.write_synthetic_records(path, found, columns=columns, seed=asked.typed["seed"]),
     )
     if asked.json:
-        print_json(_as_json(given, found, summaries, beside, highest) | {"files": written})
+        print_json(_as_json(given, found, summaries, beside, highest) | {"files": written, **asked.extra})
         return
     _print(given, found, summaries, beside, highest, asked.level)
     print_files(written)

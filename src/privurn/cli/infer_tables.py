@@ -57,7 +57,7 @@ def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
     summaries = found.summary()
     if asked.json:
         rows = [{**one.to_json(), "unexplained": each.unexplained} for one, each in zip(summaries, found.figures, strict=True)]
-        print_json({"model": "tables", **common_json(found, rows), "how": found.attributes, "files": written})
+        print_json({"model": "tables", **common_json(found, rows), "how": found.attributes, "files": written, **asked.extra})
         return
     title = f"Of the {found.of}: model-assisted estimates (n0 = {found.size:,.0f}, misfit {found.fit.misfit:.3f})"
     columns = ["", "estimate", "sd", f"{asked.level:.0%} interval", "unbiased (+- its error)", "unexplained"]

@@ -41,7 +41,7 @@ def not_mixed(problems: Sequence[str], *, draws: int) -> tuple[NotMixed, ...]:
     if not problems:
         return ()
     shown = " ".join(problems[:NAMED]) + (f" And {len(problems) - NAMED} more." if len(problems) > NAMED else "")
-    return (NotMixed(f"the chains have NOT mixed after {draws:,} draws each; do not trust these figures: {shown}"),)
+    return (NotMixed(f"the chains have NOT mixed after {draws:,} draws each: {shown} Do not trust these figures."),)
 
 
 def tells_little(rows: Sequence[Summary], prior: Mapping[str, NDArray[Any]]) -> tuple[TellsLittle, ...]:

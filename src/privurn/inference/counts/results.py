@@ -14,8 +14,9 @@ from privurn.inference.counts import asked, open_labels
 from privurn.inference.counts.bounds import clamped_shares
 from privurn.inference.counts.functionals import Asked, Functional
 from privurn.inference.counts.plans import Reduction, reduce
+from privurn.inference.counts.prior import prior_draws
 from privurn.inference.counts.released import Observed
-from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws, prior_draws
+from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws
 from privurn.inference.counts.unbiased import Estimate, Estimates, unbiased_estimates
 from privurn.inference.draws import Draws
 from privurn.inference.posterior import Posterior

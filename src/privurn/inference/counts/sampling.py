@@ -24,8 +24,6 @@ from privurn.inference.size import SizePrior
 from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.model import PolyaTree
-from privurn.inference.trees.prior import prior_masses
-from privurn.inference.trees.splits import Splits
 from privurn.mechanisms.likelihood import NoisyCountsTerm, UrnTerm
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -148,35 +146,6 @@ def naive_draws(job: Job, reduction: Reduction) -> Draws:
     shapes = reduction.grouped(prior + job.face_value)
     drawn = _independent(job, reduction, _dirichlet(shapes, reduction), watched=False)
     return _as_draws(job, reduction, drawn[0], "naive", {"how": "the release taken for the data: not valid"})
-
-
-def prior_draws(job: Job, reduction: Reduction, *, draws: int) -> Arrays:
-    """Functionals of the population under the prior alone, and n where it is secret."""
-    rng = np.random.default_rng(0)
-    draws = max(100, min(draws, AT_ONCE // len(reduction.groups)))
-    found = {name: np.empty(draws) for name in reduction.names}
-    for d, masses in enumerate(_prior_masses(job, reduction, draws, rng)):
-        for name, value in reduction.evaluate(masses).items():
-            found[name][d] = value
-    return found | ({"n": job.size_prior.draw(draws, rng=rng)} if job.n is None else {})
-
-
-def _prior_masses(job: Job, reduction: Reduction, draws: int, rng: np.random.Generator) -> Floats:
-    """Masses of the cells, (draw, cell)."""
-    if job.tree is not None:
-        measured = job.measured
-        cells, beside = measured.tree.cells, len(measured.special)
-        drawn = prior_masses(Splits(measured.tree, job.tree.base_of(cells)), special=beside, draws=draws, rng=rng)
-        return np.asarray(measured.in_domain(drawn[:cells], drawn[cells:]).T)
-    if isinstance(job.prior, str):
-        term = job.observed[0].term
-        shapes = np.broadcast_to(term.alpha, (draws, len(term.alpha)))
-    else:
-        k = len(job.prior)
-        worth = np.exp(rng.random((draws, 1)) * np.log(k)) if job.shared else 1.0
-        shapes = np.broadcast_to(job.prior * worth, (draws, k))  # of the shared prior, one record in all
-    masses = rng.standard_gamma(shapes)
-    return np.asarray(masses / np.maximum(masses.sum(axis=1, keepdims=True), 1e-300))
 
 
 def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:

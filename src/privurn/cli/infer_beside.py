@@ -1,0 +1,59 @@
+"""What `privurn infer` shows beside a posterior: another release (--against), other priors (--sensitivity)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from privurn.cli.console import print_table
+from privurn.cli.infer_answers import MOST_ROWS, cells_of, interval, short, unbiased_of
+
+if TYPE_CHECKING:
+    from privurn.inference.draws import Summary
+    from privurn.inference.posterior import Posterior
+    from privurn.inference.published import Published
+
+Infer = Callable[["Published", Any], "Posterior"]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Rows of the contrast with another release, and summaries by prior."""
+
+    against: "tuple[Summary, ...]" = ()
+    priors: "Mapping[str, tuple[Summary, ...]]" = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was asked for."""
+        found: dict[str, Any] = {"against": [each.to_json() for each in self.against]} if self.against else {}
+        told = {words: [each.to_json() for each in rows] for words, rows in self.priors.items()}
+        return found | ({"sensitivity": told} if told else {})
+
+    def print(self, *, level: float) -> None:
+        """A table each."""
+        if self.against:
+            columns = ["", "mean", "sd", f"{level:.0%} interval", "unbiased (+- its error)"]
+            rows = [[*cells_of(each), unbiased_of(each)] for each in self.against[:MOST_ROWS]]
+            print_table("The first release against the other", columns, rows)
+        if self.priors:
+            columns = ["", *(f"{words}: mean, {level:.0%} interval" for words in self.priors)]
+            listed = [{each.name: each for each in rows} for rows in self.priors.values()]
+            names = list(listed[0])[:MOST_ROWS]
+            shown = [[name, *(_short(each.get(name)) for each in listed)] for name in names]
+            print_table("Under other priors", columns, shown)
+
+
+def _short(each: "Summary | None") -> str:
+    return "-" if each is None else f"{short(each.mean)}, {interval(each)}"
+
+
+def beside(
+    found: "Posterior", given: "Published", model: Any, *, other: "tuple[Published, Any] | None", priors: bool, infer: Infer
+) -> Beside:
+    """What was asked for beside a posterior; `other`: another release and its model."""
+    from privurn.inference.contrast import contrast, other_priors
+
+    rows = () if other is None else contrast(found, infer(*other), level=found.level)
+    if not priors:
+        return Beside(rows)
+    others = {words: infer(given, each).summary() for words, each in other_priors(given, model).items()}
+    return Beside(rows, {"as asked": found.summary(), **others})
