@@ -117,7 +117,7 @@ def release(
         within=within,
         ignore_case=ignore_case,
     )
-    asked = asked_mechanism(context, mechanism, domain=declared, delta=delta)
+    asked = asked_mechanism(context, mechanism, domain=declared)
     with custodian_notes(), stages(quiet=json) as progress:
         made = make_release(
             data,
