@@ -3,17 +3,20 @@
 W1 between cumulative shares, in cells, after clamping to the grid; medians over paired runs. Ours: what the default release
 measures (its own layout), then as many records as there are confidential ones. Peers: flat noisy counts, hierarchical ones
 made consistent (HB), and at delta = 0 those on a partition learnt in private (DAWA); all unclipped, with W1 between signed
-cumulative shares, which favours them; DAWA may be clipped and scaled if that helps. A secret n is the guess for our layout.
+cumulative shares, which favours them. DAWA has four variants (sums of buckets by flat noise or by HB, as they are or clipped
+and scaled); the one with the least median is shown. A secret n is the guess for our layout.
 
-    python -m benchmarks.face_value
+    python -m benchmarks.face_value --keep runs.jsonl  # goes on where it was stopped
     python -m benchmarks.face_value --runs 3 --records 1000 10000 --epsilons 0.1 1 --neighbouring add-remove
     python -m benchmarks.face_value --column cps.csv.gz e00200 0:500000:1000 --column adult.csv hours 1:99:1
 """
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,38 +125,71 @@ def scaled(noisy: Floats) -> Floats:
 
 @dataclass
 class Distances:
-    """W1 of every run, by who published."""
+    """W1 of every run, by who published: `ours`, `flat`, `hb`, and at delta = 0 DAWA's variants; seconds of ours."""
 
-    ours: list[float] = field(default_factory=list)
-    flat: list[float] = field(default_factory=list)
-    hb: list[float] = field(default_factory=list)
-    dawa: list[float] = field(default_factory=list)
+    runs: list[dict[str, float]] = field(default_factory=list)
 
-    def run(self, counts: Whole, guarantee: Guarantee, rng: np.random.Generator) -> float:
-        """One more of each; returns the processor time of ours."""
+    @staticmethod
+    def measured(counts: Whole, guarantee: Guarantee, rng: np.random.Generator) -> dict[str, float]:
+        """One run of each."""
         n, known = int(counts.sum()), guarantee.neighbouring == "replace-one"
         shares, seconds = published_records(counts, guarantee, rng)
-        self.ours.append(distance(shares, counts))
-        self.flat.append(distance(flat_counts(counts, guarantee, rng) / n, counts))
-        self.hb.append(distance(hierarchical_counts(counts, guarantee, rng, total=n if known else None) / n, counts))
+        found = {"seconds": seconds, "ours": distance(shares, counts)}
+        found["flat"] = distance(flat_counts(counts, guarantee, rng) / n, counts)
+        found["hb"] = distance(hierarchical_counts(counts, guarantee, rng, total=n if known else None) / n, counts)
         if guarantee.delta == 0.0:
             made = partitioned_counts(counts, guarantee, rng, total=n if known else None)
-            self.dawa.append(min(distance(each, counts) for noisy in made for each in (noisy / n, scaled(noisy))))
-        return seconds
+            for name, noisy in zip(("flat", "hb"), made, strict=True):
+                found[f"dawa {name}"] = distance(noisy / n, counts)
+                found[f"dawa {name} scaled"] = distance(scaled(noisy), counts)
+        return found
 
-    def ratio(self, peer: list[float]) -> float:
+    def of(self, name: str) -> Floats:
+        """The distances of one of them."""
+        return np.array([each[name] for each in self.runs])
+
+    def best(self, *names: str) -> str:
+        """The one with the least median."""
+        return min(names, key=lambda each: float(np.median(self.of(each))))
+
+    def ratio(self, peer: str) -> float:
         """Of the medians."""
-        return float(np.median(self.ours) / np.median(peer)) if peer else float("nan")
+        return float(np.median(self.of("ours")) / np.median(self.of(peer)))
+
+    @property
+    def to_dawa(self) -> float | None:
+        """Ratio to its best variant."""
+        variants = [each for each in self.runs[0] if each.startswith("dawa")]
+        return self.ratio(self.best(*variants)) if variants else None
 
     @property
     def better(self) -> tuple[float, float]:
         """Ratio to the better of flat and HB, and twice the standard error of the paired ratio."""
-        peer = self.hb if np.median(self.hb) <= np.median(self.flat) else self.flat
+        peer = self.best("flat", "hb")
         ratio = self.ratio(peer)
-        return ratio, 2.0 * ratio * float(np.std(np.log(np.array(self.ours) / np.array(peer)))) / np.sqrt(len(peer))
+        return ratio, 2.0 * ratio * float(np.std(np.log(self.of("ours") / self.of(peer)))) / np.sqrt(len(self.runs))
 
 
-def measure_all(cases: list[Case], guarantees: list[Guarantee], *, runs: int) -> None:
+class Kept:
+    """Runs in a file of JSON lines, so that a measurement can be stopped and gone on with; None: in memory only."""
+
+    def __init__(self, file: str | None) -> None:
+        self.file = None if file is None else Path(file)
+        lines = self.file.read_text().splitlines() if self.file is not None and self.file.exists() else []
+        self.found = {each["key"]: each["found"] for each in map(json.loads, lines)}
+
+    def get(self, key: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """What was found before, or is found now."""
+        if key not in self.found:
+            self.found[key] = measure()
+            if self.file is not None:
+                with self.file.open("a") as out:
+                    out.write(json.dumps({"key": key, "found": self.found[key]}) + "\n")
+        found: dict[str, float] = self.found[key]
+        return found
+
+
+def measure_all(cases: list[Case], guarantees: list[Guarantee], *, runs: int, kept: Kept) -> None:
     """Print a line for each case and guarantee, and geometric means at the end."""
     logs: dict[str, list[float]] = {}
     worst, slowest = 0.0, 0.0
@@ -161,19 +197,22 @@ def measure_all(cases: list[Case], guarantees: list[Guarantee], *, runs: int) ->
     for case in cases:
         for guarantee in guarantees:
             found = Distances()
+            setting = f"{case.n:8,}  {guarantee.epsilon:7g}  {guarantee.delta:7g}"
             for run in range(runs):
                 rng = np.random.default_rng([run, case.n])
-                slowest = max(slowest, found.run(case.counts(rng), guarantee, rng))
+                key = f"{case.name} {setting} {guarantee.neighbouring} {run}"
+                found.runs.append(kept.get(key, lambda: Distances.measured(case.counts(rng), guarantee, rng)))  # noqa: B023
+            slowest = max(slowest, float(found.of("seconds").max()))
             to_better, error = found.better
             worst = max(worst, to_better - error)
-            setting = f"{case.n:8,}  {guarantee.epsilon:7g}  {guarantee.delta:7g}"
-            parts = f"{np.median(found.ours):9.3g}  {found.ratio(found.hb):5.2f}   {found.ratio(found.dawa):7.2f}"
+            to_dawa = found.to_dawa
+            dawa = "-" if to_dawa is None else f"{to_dawa:.2f}"
+            parts = f"{np.median(found.of('ours')):9.3g}  {found.ratio('hb'):5.2f}   {dawa:>7}"
             print(f"{setting}  {case.name:8} {parts}   {to_better:.2f} ({error:.2f})", flush=True)
             size = "up to" if case.n * guarantee.epsilon <= MODERATE else "beyond"
-            logs.setdefault(f"HB, n epsilon {size} 1e4", []).append(np.log(found.ratio(found.hb)))
-            if found.dawa:
-                name = f"DAWA, n = {case.n:,}, epsilon = {guarantee.epsilon:g}"
-                logs.setdefault(name, []).append(np.log(found.ratio(found.dawa)))
+            logs.setdefault(f"HB, n epsilon {size} 1e4", []).append(np.log(found.ratio("hb")))
+            if to_dawa is not None:
+                logs.setdefault(f"DAWA, n = {case.n:,}, epsilon = {guarantee.epsilon:g}", []).append(np.log(to_dawa))
     for name, values in logs.items():
         target = {"HB, n epsilon up to 1e4": " (target 0.5)", "HB, n epsilon beyond 1e4": " (target 0.65)"}.get(name, "")
         print(f"geometric mean of W1 against {name}: {np.exp(np.mean(values)):.2f}{target}")
@@ -192,6 +231,7 @@ def main() -> None:
     parser.add_argument("--neighbouring", choices=("replace-one", "add-remove"), default="replace-one")
     parser.add_argument("--column", nargs=3, action="append", default=[], metavar=("FILE", "COLUMN", "GRID"))
     parser.add_argument("--resample", action="store_true", help="draw --records of each column instead of taking all")
+    parser.add_argument("--keep", metavar="FILE", help="JSON lines of the runs: those that it holds are not made again")
     parser.add_argument("--only-columns", action="store_true", help="leave the drawn shapes and the demo out")
     asked = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
     columns = {f"{name} {grid}": column_counts(file, name, grid) for file, name, grid in asked.column}
@@ -208,7 +248,7 @@ def main() -> None:
         for delta in asked.deltas
         for epsilon in asked.epsilons
     ]
-    measure_all(cases, guarantees, runs=asked.runs)
+    measure_all(cases, guarantees, runs=asked.runs, kept=Kept(asked.keep))
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def test_an_unknown_example_names_those_there_are(tmp_path):
 
 @pytest.mark.parametrize(
     ("domain", "first"),
-    [("--grid 0:100:5", "noisy-tree"), ("--categories 1,2,3", "dirichlet-multinomial"), ("--open-labels", "label-discovery")],
+    [("--grid 0:100:5", "noisy-tree"), ("--categories 1,2,3", "perturbed-histogram"), ("--open-labels", "label-discovery")],
 )
 def test_a_plan_calls_that_the_default_which_a_release_makes(domain, first, tmp_path):
     answer = json.loads(shown(f"privurn plan --n 2000 {domain} --epsilon 1 --delta 1e-6 --json", tmp_path).stdout)

@@ -202,10 +202,10 @@ def test_what_was_paid_for_is_never_lost(tmp_path, data, mechanism, epsilon):
     assert len(release.measurements) == release.certificate["output"]["rows"]
 
 
-def test_one_value_and_missing_ones_are_left_to_the_urn():
+def test_one_value_and_missing_ones_are_cells_in_no_order():
     frame = pd.DataFrame({"x": pd.array([1.0, None, 2.0] * 20, dtype="Float64")})
     release = made(frame, domain={"x": privurn.Bins([0, 10], nulls="cell")}, delta=1e-6)
-    assert release.certificate["mechanism"]["name"] == "dirichlet-multinomial"
+    assert release.certificate["mechanism"]["name"] == "perturbed-histogram"
 
 
 @pytest.mark.parametrize(

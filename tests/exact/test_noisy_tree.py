@@ -619,7 +619,7 @@ def test_without_a_delta_the_default_errs_at_most_half_as_much_again(neighbourin
         domain = JointDomain({"x": Grid(1, cells, 1)})
         secret = neighbouring == "add-remove"
         public = Public(n=None if secret else n, cells=cells, guarantee=guarantee, domain=domain)
-        made = usual(domain, delta=delta)(records=n if secret else None).calibrate(public)
+        made = usual(domain)(records=n if secret else None).calibrate(public)
         errors.append(math.sqrt(cumulative_variance(made, n=n)))
     assert errors[0] <= 1.5 * errors[1]
 

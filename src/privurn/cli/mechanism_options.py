@@ -53,12 +53,15 @@ class RecipeCommand(TyperCommand):
         return super().invoke(ctx)
 
     @classmethod
+    def given(cls, context: typer.Context) -> dict[str, Any]:
+        """Options of recipes that were given, by their names without dashes before them."""
+        asked = context.meta[ASKED].items()
+        return {key.replace("_", "-"): value for key, value in asked if value not in (None, False, [], ())}
+
+    @classmethod
     def asked(cls, context: typer.Context, kind: Any) -> Any:
         """The recipe with the options that were given."""
-        known = recipe_fields(kind)
-        given = {
-            key.replace("_", "-"): value for key, value in context.meta[ASKED].items() if value not in (None, False, [], ())
-        }
+        known, given = recipe_fields(kind), cls.given(context)
         for flag in given:
             if flag not in known:
                 users = [alias for alias, other in cls.recipes().items() if flag in recipe_fields(other)]
@@ -115,13 +118,13 @@ class MechanismCommand(RecipeCommand):
     @classmethod
     def defaults(cls) -> Mapping[Any, str]:
         """One for each kind of domain."""
+        from privurn.mechanisms.choice import LeastError
         from privurn.mechanisms.registry import default_recipe
 
         return {
             default_recipe("order"): " (default for one or two columns of numbers or dates)",
             default_recipe("table"): " (default for several other columns with many joint cells)",
-            default_recipe("cells"): " (default for other columns with --delta)",
-            default_recipe("pure cells"): " (default for other columns without --delta)",
+            **dict.fromkeys(LeastError.candidates(), " (default for other columns where its expected error is the least)"),
             default_recipe("labels"): " (default with --open-labels)",
         }
 
@@ -158,17 +161,20 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
     return {each.metadata["flag"] or each.name.replace("_", "-"): each for each in fields(kind) if each.metadata.get("help")}
 
 
-def asked_mechanism(context: typer.Context, name: str, *, domain: Any, delta: float) -> "Recipe | None":
+def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
     from privurn.domain import JointDomain, OpenLabels, TableDomain, several_columns
-    from privurn.mechanisms.choice import usual
+    from privurn.mechanisms.choice import LeastError, usual
 
     if name == "auto":
         if isinstance(domain, Mapping):
             domain = several_columns(domain)
         elif not isinstance(domain, (JointDomain, OpenLabels, TableDomain)):
             domain = JointDomain({"": domain})
-        kind = usual(None if isinstance(domain, OpenLabels) else domain, delta=delta)
+        kind = usual(None if isinstance(domain, OpenLabels) else domain)
+        flags = set(MechanismCommand.given(context))
+        if kind is LeastError and not flags <= set(recipe_fields(kind)):  # what only one of them has is a choice
+            kind = next((each for each in LeastError.candidates() if flags <= set(recipe_fields(each))), kind)
     else:
         kind = MechanismCommand.named(name)
     made: Recipe = MechanismCommand.asked(context, kind)

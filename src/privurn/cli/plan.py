@@ -13,6 +13,7 @@ from privurn.cli.profile import Plot
 from privurn.errors import FormatError
 
 if TYPE_CHECKING:
+    from privurn.mechanisms.forecast import Expected
     from privurn.mechanisms.recipe import Option
     from privurn.privacy.profile import Guarantee
 
@@ -77,14 +78,12 @@ def plan(
             raise FormatError(f"a plan of {what} has no picture.", hint="Give --cells or a smaller public domain with --plot")
         save(plan_picture(n=n_records, cells=size, guarantee=guarantee), plot)
     if json:
-        from dataclasses import asdict
-
         data = {"n": n_records, "cells": size, "epsilon": epsilon, "delta": delta, "contributions": contributions}
         print_json(
             {
                 **data,
                 "neighbouring": guarantee.neighbouring,
-                "options": [asdict(each) for each in found],
+                "options": [each.to_json() for each in found],
                 "remarks": list(remarks),
                 **({} if plot is None else {"plot": str(plot)}),
             }
@@ -101,6 +100,7 @@ def print_options(
     found: "Sequence[Option]", *, n: int, cells: int | None, guarantee: "Guarantee", beside: bool = False
 ) -> None:
     """The table of a plan; `beside` where cells are of columns side by side."""
+    ordered = any(option.expected is not None and option.expected.wasserstein is not None for option in found)
     rows = [
         (
             option.mechanism,
@@ -108,10 +108,25 @@ def print_options(
             "-" if option.alpha is None else f"{option.alpha:.5g}",
             "-" if option.prior_weight is None else f"{option.prior_weight:.1%}",
             "-" if option.effective_sample_size is None else f"{option.effective_sample_size:,.0f}",
+            *_errors(option.expected, ordered=ordered),
             option.remark,
         )
         for option in found
     ]
     domain = "open labels" if cells is None else f"{cells:,} cells{' side by side' if beside else ''}"
     title = f"n = {n:,}, {domain}, epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g}"
-    print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", "remark"), rows)
+    distance = "W1" if ordered else "total variation"
+    errors = (distance, "mean", "1% share")
+    print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", *errors, "remark"), rows)
+    if any(option.expected is not None for option in found):
+        of = "W1 of the range, that of a mean of the mean" if ordered else "total variation of all records"
+        print_text(f"Expected errors of the published records under a prior: {of}, that of a share of 1% of the share.")
+
+
+def _errors(expected: "Expected | None", *, ordered: bool) -> tuple[str, str, str]:
+    """Expected errors in per cent."""
+    if expected is None:
+        return "-", "-", "-"
+    figures = (expected.wasserstein if ordered else expected.total_variation, expected.mean_error, expected.share_error)
+    first, second, third = ("-" if each is None else f"{100.0 * each:.2g}%" for each in figures)
+    return first, second, third

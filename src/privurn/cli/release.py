@@ -63,7 +63,7 @@ def release(
     check_output(output, file_format)
     data = making.data(file)
     declared = domain.declared()
-    asked = asked_mechanism(context, mechanism, domain=declared, delta=delta)
+    asked = asked_mechanism(context, mechanism, domain=declared)
     with custodian_notes(), stages(quiet=json) as progress:
         made = make_release(
             data,

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
+from privurn.mechanisms.forecast import MOST_CELLS, Whole, expected_errors, unordered_tables
 from privurn.mechanisms.marginals_layout import MOST_COLUMN_CELLS
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
@@ -24,6 +26,8 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
         check_recipe(recipe)
         _check_domain(recipe, public)
         _check_secret_size(recipe, public)
+    recipe = recipe.settled(public)
+    with offering(recipe, public):
         mechanism = recipe.calibrate(public)
         check_records(mechanism.records)
         if not meets(mechanism.profile, public.guarantee):
@@ -32,7 +36,7 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism, recipe.remarks(mechanism, public)
 
 
-def usual(domain: JointDomain | TableDomain | None, *, delta: float) -> type[Recipe]:
+def usual(domain: JointDomain | TableDomain | None) -> type[Recipe]:
     """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
     if domain is None:
         return default_recipe("labels")
@@ -44,12 +48,47 @@ def usual(domain: JointDomain | TableDomain | None, *, delta: float) -> type[Rec
     coarse = max(each.size for each in domain.columns.values()) <= MOST_COLUMN_CELLS
     if len(domain.columns) > 1 and domain.size > TINY and coarse:
         return default_recipe("table")
-    return usual_of_cells(domain.size, delta=delta)
+    return LeastError
 
 
-def usual_of_cells(cells: int, *, delta: float) -> type[Recipe]:
-    """What is made of cells in no order; noise on each of very many takes too long."""
-    return default_recipe("pure cells" if delta == 0.0 and cells <= MOST_NOISY_CELLS else "cells")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LeastError(Recipe):
+    """Of cells in no order: records from noisy counts, an urn or a smoothed histogram, whichever has the least expected error.
+
+    The error is the total variation distance from the data, forecast from public quantities (`mechanisms.forecast`); the number
+    of records asked for stands for a secret n. Of more cells than are forecast: an urn, but noisy counts where delta is 0.
+    """
+
+    alias: ClassVar[str] = "auto"
+    keeps_n_secret: ClassVar[bool] = True
+
+    def settled(self, public: Public) -> Recipe:
+        """That with the least expected error."""
+        cells, size = public.known_cells, public.n or self.records or 0
+        found = [kind(records=self.records) for kind in self.candidates()]
+        if cells <= MOST_CELLS and size > 0:
+            tables = unordered_tables(n=size, cells=cells)
+            return min(found, key=lambda each: _expected_distance(each, public, tables))
+        noisy, urn, _ = found
+        return noisy if public.guarantee.delta == 0.0 and cells <= MOST_NOISY_CELLS else urn
+
+    @staticmethod
+    def candidates() -> list[type[Recipe]]:
+        """What is chosen from."""
+        return [default_recipe(f"{each} cells") for each in ("noisy", "urn of", "smoothed")]
+
+    def calibrate(self, public: Public) -> Mechanism:
+        """As what is chosen does."""
+        return self.settled(public).calibrate(public)
+
+
+def _expected_distance(recipe: Recipe, public: Public, tables: list[Whole]) -> float:
+    """Infinite where it cannot be had."""
+    try:
+        made = recipe.calibrate(public)
+    except PrivurnError:
+        return float("inf")
+    return expected_errors(lambda counts, rng: made.simulated_weights(counts, rng=rng), tables).distance
 
 
 def check_recipe(recipe: object) -> None:
@@ -100,7 +139,7 @@ def _check_secret_size(recipe: Recipe, public: Public) -> None:
         return
     found = []
     if recipe.keeps_n_secret:
-        own = replace(recipe, records=EXAMPLE_RECORDS)
+        own = replace(recipe, records=EXAMPLE_RECORDS).settled(public)
         found.append(Alternative(words="a number of records to release", changes={"mechanism": own}))
     found.append(Alternative(words="the number of confidential records public", changes={"neighbouring": "replace-one"}))
     raise ModelError("with add/remove neighbours the number of confidential records is secret.", alternatives=found)

@@ -35,6 +35,8 @@ from privurn.privacy.laws.urn import UNLIMITED, DirichletMultinomialProfile
 
 SMALLEST_ALPHA, LARGEST_ALPHA = Fraction(1, 10**12), Fraction(10**15)
 """Far beyond any use on either side; within them the profiles are sums of ordinary floats."""
+ENDLESS = 10**12
+"""Records that stand for no end of them where a release is simulated."""
 LONGEST_DENOMINATOR = 4096
 """Bits of the alphas' common denominator. Fractions of unlike denominators, one for each cell, could have one without end."""
 
@@ -286,13 +288,13 @@ class Urn(Recipe):
         return DirichletMultinomial(n=n, cells=cells, alpha=alpha, records=records)
 
     def planned(self, public: Public) -> Iterator[Option]:
-        """As many records as there are, the default number of them, and no end of them."""
+        """The default number of records, as many as there are, and no end of them."""
         n, guarantee = public.known_n, public.guarantee
         sizes: dict[str, Any] = {"n": n, "cells": public.known_cells, "guarantee": guarantee}
         default = plan_default(**sizes)
-        plans = {"n records, its default" if default.records == n else "n records": plan_urn(**sizes, records=n)}
+        plans = {"n records, its default" if default.records == n else "what makes most of the data, its default": default}
         if default.records != n:
-            plans["what makes most of the data, its default"] = default
+            plans["n records"] = plan_urn(**sizes, records=n)
         if guarantee.delta > 0.0:
             plans["unlimited: the cell probabilities"] = plan_urn(**sizes, records=UNLIMITED)
         for remark, plan in plans.items():
@@ -301,8 +303,11 @@ class Urn(Recipe):
                 records=plan.records,
                 alpha=float(plan.alpha),
                 prior_weight=plan.prior_weight,
-                effective_sample_size=plan.effective_sample_size,
+                effective_sample_size=plan.effective_sample_size if plan.records in (n, UNLIMITED) else None,
                 remark=remark,
+                made=DirichletMultinomial(
+                    n=n, cells=plan.cells, alpha=plan.alpha, records=ENDLESS if plan.records == UNLIMITED else int(plan.records)
+                ),
             )
 
     def too_costly(self, mechanism: Mechanism) -> str:

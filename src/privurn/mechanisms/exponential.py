@@ -60,6 +60,7 @@ class ExponentialHistogram(Mechanism):
     loss: LossName = "l1"
     gaps: tuple[Fraction, ...] | None = None
 
+    forecast: ClassVar[bool] = False
     in_words: ClassVar[str] = "a histogram drawn with a probability that falls with its distance from the data"
     why_not: ClassVar[str] = "its normaliser is a sum over all histograms, and another one for each confidential histogram"
 

@@ -68,6 +68,8 @@ class Mechanism(ABC):
     """Whether rows are made from the law of the whole table; else they are records, or numbers, with noise."""
     measures: ClassVar[bool] = False
     """Whether it publishes measurements, of which records are made afterwards, from what was published alone."""
+    forecast: ClassVar[bool] = True
+    """Whether simulated releases are quick enough to tell beforehand, in a plan, what errors to expect."""
     assumes: ClassVar[tuple[str, ...]] = ()
     """What the guarantee rests on beyond what every one rests on, in plain words."""
     ways: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None

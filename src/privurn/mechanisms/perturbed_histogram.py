@@ -302,7 +302,7 @@ class NoisyCounts(Recipe):
         for noise in noises[: 1 if public.guarantee.delta == 0.0 else 2] if public.known_cells <= MOST_CELLS else ():
             made = replace(self, noise=noise).calibrate(public)
             remark = f"{noise} noise, standard deviation {made.noise_deviation:.4g} on each count"
-            yield Option(mechanism=self.alias, records=made.records, remark=remark)
+            yield Option(mechanism=self.alias, records=made.records, remark=remark, made=made)
 
     def calibrate(self, public: Public) -> PerturbedHistogram:
         """The least noise."""

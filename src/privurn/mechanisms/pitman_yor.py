@@ -313,6 +313,7 @@ class OpenUrn(Recipe):
             records=most,
             prior_weight=strength / (strength + n),
             effective_sample_size=worth,
+            made=replace(urn, records=int(min(most, MOST_RELEASED))),
             remark=f"{shape}; the most records",
         )
 

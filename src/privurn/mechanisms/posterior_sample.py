@@ -225,6 +225,7 @@ class PosteriorDraws(Recipe):
             alpha=float(made.urn.prior_total) / made.cells,
             prior_weight=made.prior_weight,
             effective_sample_size=made.effective_sample_size,
+            made=made,
             remark="the cell probabilities, as frequencies of so many urn draws",
         )
 

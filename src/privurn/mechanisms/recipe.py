@@ -6,12 +6,13 @@ is an option.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets
+from privurn.mechanisms.forecast import Expected
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.privacy.laws.urn import Unlimited
 from privurn.privacy.profile import Guarantee
@@ -57,14 +58,25 @@ class Public:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One line of a plan: a way to release, and what it would be worth."""
+    """One line of a plan: a way to release, and what it would be worth.
+
+    `effective_sample_size` is only told of a number of records that does not follow epsilon: among equal numbers it falls when
+    epsilon falls. `expected`: errors of the published records, under a prior. `made`: the mechanism, for that forecast.
+    """
 
     mechanism: str
     records: int | Unlimited
     alpha: float | None = None
     prior_weight: float | None = None
     effective_sample_size: float | None = None
+    expected: Expected | None = None
     remark: str
+    made: Mechanism | None = field(default=None, repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "made"}
+        return {**found, "expected": None if self.expected is None else asdict(self.expected)}
 
 
 def option(words: str, *, default: Any = None, flag: str | None = None) -> Any:
@@ -133,6 +145,10 @@ class Recipe(Asked, ABC):
     def calibrate(self, public: Public) -> Mechanism:
         """The mechanism with the open parameters filled in, for the guarantee. Given ones stay, whether they meet it or not."""
 
+    def settled(self, public: Public) -> "Recipe":
+        """What is asked for once the public quantities are known; itself, unless it is a choice between others."""
+        return self
+
     def planned(self, public: Public) -> Iterator[Option]:
         """Lines of a plan: ways to use it under the guarantee. By default the one that calibration gives, where it can."""
         try:
@@ -143,9 +159,9 @@ class Recipe(Asked, ABC):
             return
         if made.measures:  # records are made from the measurements, as many as there are or as were asked for
             records = self.records or public.known_n
-            yield Option(mechanism=self.alias, records=records, remark=f"made from {made.in_words}")
+            yield Option(mechanism=self.alias, records=records, remark=f"made from {made.in_words}", made=made)
         else:
-            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words)
+            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words, made=made)
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """Why the mechanism does not meet the guarantee."""

@@ -67,12 +67,12 @@ DEFAULTS = {
     "labels": "label-discovery",
     "order": "noisy-tree",
     "table": "noisy-marginals",
-    "cells": "dirichlet-multinomial",
-    "pure cells": "perturbed-histogram",
+    "noisy cells": "perturbed-histogram",
+    "urn of cells": "dirichlet-multinomial",
+    "smoothed cells": "smoothed-histogram",
 }
 """What is made where nothing is asked for: of labels that nobody listed, of one or two columns with an order, of several
-columns with many joint cells, of all else. Where delta is 0 an urn needs a prior that drowns the data, or releases a handful of
-records: noisy counts are better."""
+columns with many joint cells, and of all else one of the last three (`choice.LeastError`)."""
 
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""

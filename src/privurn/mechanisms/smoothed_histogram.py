@@ -143,6 +143,7 @@ class Smoothed(Recipe):
             prior_weight=float(made.weight),
             effective_sample_size=made.effective_sample_size,
             remark="n records",
+            made=made,
         )
 
     def too_costly(self, mechanism: Mechanism) -> str:

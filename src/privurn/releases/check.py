@@ -83,7 +83,7 @@ class Check:
             "filled": self.filled,
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
-            "options": [vars(each) for each in self.options],
+            "options": [each.to_json() for each in self.options],
             "refused": list(self.refused),
             "remarks": list(self.remarks),
         }

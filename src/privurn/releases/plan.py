@@ -7,10 +7,11 @@ from typing import Any
 
 from privurn.domain import JointDomain, TableDomain
 from privurn.errors import DomainError, PrivurnError
-from privurn.mechanisms.choice import usual, usual_of_cells
+from privurn.mechanisms.choice import LeastError, usual
 from privurn.mechanisms.recipe import Option, Public, Recipe
 from privurn.mechanisms.registry import recipes
 from privurn.privacy.profile import Guarantee
+from privurn.releases.forecast import Forecasts
 
 GIVEN: Mapping[str, Any] = {"strength": 1.0, "discount": 0.5}
 """What recipes need that has no default, and what is planned for unless it is given."""
@@ -19,7 +20,9 @@ GIVEN: Mapping[str, Any] = {"strength": 1.0, "discount": 0.5}
 def options(
     *, n: int, cells: int | None, guarantee: Guarantee, domain: JointDomain | TableDomain | None = None, **given: Any
 ) -> list[Option]:
-    """Every way to release n records under the guarantee, the usual one first; `cells` is None for open labels.
+    """Every way to release n records under the guarantee, the usual one first, with its expected errors.
+
+    `cells` is None for open labels.
 
     What is usual is known of a domain, and of a number of cells alone it is not. Columns that are too many to be taken jointly
     are a `TableDomain`. `given` are fields of recipes, such as `strength` and `discount`: each recipe takes those that it has.
@@ -29,14 +32,16 @@ def options(
     joint = domain if isinstance(domain, JointDomain) else None
     public = Public(n=n, cells=cells, guarantee=guarantee, domain=joint)
     beside = _side_by_side(n, guarantee, domain)
-    known, first = recipes(), _usual(cells, guarantee, domain)
+    known, first = recipes(), type(_usual(cells, domain)().settled(public))
+    forecasts = Forecasts(public)
     found: list[Option] = []
     for kind in (first, *(each for each in known.values() if each is not first)):
         about = beside if kind.whole_tables else None if isinstance(domain, TableDomain) else public
         if about is None or (cells is None and kind.needs_domain):
             continue
         own = {each.name for each in fields(kind)}
-        found += kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own}).planned(about)
+        recipe = kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own})
+        found += [replace(each, expected=forecasts.of(recipe, each.made)) for each in recipe.planned(about)]
     usual_one = found and found[0].mechanism == first.alias and (cells is None or domain is not None)
     return [replace(found[0], remark=f"the default: {found[0].remark}"), *found[1:]] if usual_one else found
 
@@ -45,12 +50,12 @@ def remarks(
     *, n: int, cells: int | None, guarantee: Guarantee, domain: JointDomain | TableDomain | None = None
 ) -> tuple[str, ...]:
     """What a release would remark where no mechanism is asked for, and what noise does to pairs of several columns."""
-    kind, beside = _usual(cells, guarantee, domain), _side_by_side(n, guarantee, domain)
+    kind, beside = _usual(cells, domain), _side_by_side(n, guarantee, domain)
     joint = domain if isinstance(domain, JointDomain) else None
     public = beside if kind.whole_tables else Public(n=n, cells=cells, guarantee=guarantee, domain=joint)
     found: tuple[str, ...] = ()
     if public is not None and not kind.whole_tables:
-        recipe = kind()
+        recipe = kind().settled(public)
         with suppress(PrivurnError):
             found = tuple(recipe.remarks(recipe.calibrate(public), public))
     return found if beside is None else (*found, *_pairs_in_words(beside))
@@ -63,11 +68,9 @@ def _pairs_in_words(beside: Public) -> tuple[str, ...]:
     return planned_words(beside)
 
 
-def _usual(cells: int | None, guarantee: Guarantee, domain: JointDomain | TableDomain | None) -> type[Recipe]:
+def _usual(cells: int | None, domain: JointDomain | TableDomain | None) -> type[Recipe]:
     """What is made where nothing is asked for; of a mere number of cells, as of cells in no order."""
-    if cells is not None and domain is None:
-        return usual_of_cells(cells, delta=guarantee.delta)
-    return usual(domain, delta=guarantee.delta)
+    return LeastError if cells is not None and domain is None else usual(domain)
 
 
 def _side_by_side(n: int, guarantee: Guarantee, domain: JointDomain | TableDomain | None) -> Public | None:

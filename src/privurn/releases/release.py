@@ -56,12 +56,12 @@ def release(
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     mechanism
         Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior),
-        `Marginals` on other tables of several columns with more than 100 joint cells (likewise), `Urn` on other public domains
-        (`NoisyCounts` where delta is 0), `Discover` on open labels. `OpenUrn` and `PitmanYorUrn` draw from the open-domain
-        urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed` (a mixture with the uniform),
-        `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and `Pseudo` (records from a small
-        parametric model). `Marginals` takes up to about 30 columns side by side. What a mechanism leaves open is the best that
-        the guarantee allows.
+        `Marginals` on other tables of several columns with more than 100 joint cells (likewise), on other public domains
+        `NoisyCounts`, `Urn` or `Smoothed`, whichever has the least expected error, `Discover` on open labels. `OpenUrn` and
+        `PitmanYorUrn` draw from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed`
+        (a mixture with the uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and
+        `Pseudo` (records from a small parametric model). `Marginals` takes up to about 30 columns side by side. What a
+        mechanism leaves open is the best that the guarantee allows.
     domain
         Public knowledge: a mapping from columns to `Grid`, `Bins`, `Dates`, `Categories` (several are taken jointly, but by
         `Marginals`) or one to `OpenLabels`; one of those alone where the table has one column and is no CSV file.
@@ -93,7 +93,7 @@ def release(
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
     if mechanism is None:
-        mechanism = _usual_of_several(domain, delta=delta)
+        mechanism = _usual_of_several(domain)
     if mechanism is not None:
         check_recipe(mechanism)
         if mechanism.whole_tables:
@@ -108,7 +108,7 @@ def release(
         named = _named_domain(domain, source)
         if isinstance(named, str) and secret:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
-        recipe = mechanism or usual(named if isinstance(named, JointDomain) else None, delta=delta)()
+        recipe = mechanism or usual(named if isinstance(named, JointDomain) else None)()
         if isinstance(named, JointDomain):
             _check_spread(recipe, named)
         progress("counting")
@@ -254,11 +254,11 @@ def named_columns(domain: Any, source: Source) -> dict[str, ColumnDomain | OpenL
     return found
 
 
-def _usual_of_several(domain: Any, *, delta: float) -> Recipe | None:
+def _usual_of_several(domain: Any) -> Recipe | None:
     """What is made of several columns where nothing is asked for; None where there is one, or where the table must say."""
     if isinstance(domain, Mapping) and all(isinstance(each, ColumnDomain) for each in domain.values()):
         domain = several_columns(domain)
-    return usual(domain, delta=delta)() if isinstance(domain, (JointDomain, TableDomain)) and len(domain.columns) > 1 else None
+    return usual(domain)() if isinstance(domain, (JointDomain, TableDomain)) and len(domain.columns) > 1 else None
 
 
 def _named_domain(domain: Any, source: Source) -> JointDomain | str:

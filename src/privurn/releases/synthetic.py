@@ -71,9 +71,11 @@ def _in_blocks(tables: list[Whole], *, domain: JointDomain, rng: np.random.Gener
     return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(seed).words, tasks=tasks)
 
 
-def face_value_counts(measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator) -> Whole:
-    """How many records each cell of the domain gets."""
-    found = approximate_posterior(measured)
+def face_value_counts(
+    measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator, detail: float = 1.0
+) -> Whole:
+    """How many records each cell of the domain gets; less `detail` is faster and less precise."""
+    found = approximate_posterior(measured, detail=detail)
     weight = float(found.counts.sum() + found.special.sum())
     size = round(weight) if records is None else records
     check_records(size)
@@ -96,10 +98,10 @@ def drawn_tables(measured: TreeMeasurements, copies: int, *, rng: np.random.Gene
             yield np.asarray(measured.in_domain(counts, special), np.int64)
 
 
-def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator) -> Whole:
+def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator, detail: float = 1.0) -> Whole:
     """For comparisons, never for a release: how many of as many records as confidential ones each cell gets."""
     measured = mechanism.measurements(mechanism.simulate(counts, rng=rng))
-    return face_value_counts(measured, records=counts.n, rng=rng)
+    return face_value_counts(measured, records=counts.n, rng=rng, detail=detail)
 
 
 def public_seed(entropy: Any) -> int:

@@ -60,10 +60,11 @@ class TreePosterior:
     weights: Floats
 
 
-def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = None) -> TreePosterior:
+def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = None, detail: float = 1.0) -> TreePosterior:
     """Posterior means of counts under a Polya tree, given noisy counts of its nodes.
 
-    `base`: positive numbers, one for each cell by number, that splits are centred at; left out, the uniform.
+    `base`: positive numbers, one for each cell by number, that splits are centred at; left out, the uniform. `detail`: steps of
+    the lattices, over the usual number of them.
 
     >>> from privurn.cell_tree import CellTree
     >>> noisy = np.array([3, -2, 41, 0, 1, -1, 0, 2])
@@ -72,7 +73,7 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
     >>> bool(found.counts.min() >= 0), float(round(found.counts.sum(), 6)), bool(39 < found.counts[2] < 43)
     (True, 45.0, True)
     """
-    work = Propagation(measured, Splits(measured.tree, base))
+    work = Propagation(measured, Splits(measured.tree, base), detail=detail)
     weights = work.fitted()
     work.go_down(weights)
     return work.found(weights)
@@ -81,10 +82,12 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
 class Propagation:
     """Windows, messages and laws from outside, depth by depth down to the deepest that is measured."""
 
-    def __init__(self, measured: TreeMeasurements, splits: Splits, size: SizePrior | None = None) -> None:
+    def __init__(
+        self, measured: TreeMeasurements, splits: Splits, *, size: SizePrior | None = None, detail: float = 1.0
+    ) -> None:
         self.measured, self.splits, self.size = measured, splits, size
         self.last = measured.depths[-1]
-        self.detail = 1.0 if measured.tree.cells <= LARGE else 0.625
+        self.detail = detail * (1.0 if measured.tree.cells <= LARGE else 0.625)
         self.fit = gaussian_fit(measured, splits)
         self.levels = [self._level(depth, self._allowed(depth), COARSE * self.detail) for depth in range(self.last + 1)]
         self.messages = [np.empty(int(each.nodes["width"].sum())) for each in self.levels]

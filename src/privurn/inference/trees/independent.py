@@ -45,7 +45,7 @@ class IndependentDraws:
 
     @cached_property
     def _fitted(self) -> tuple[Propagation, Floats]:
-        work = Propagation(self.measured, Splits(self.measured.tree, self.base), self.size)
+        work = Propagation(self.measured, Splits(self.measured.tree, self.base), size=self.size)
         weights = work.fitted()
         return work, weights
 

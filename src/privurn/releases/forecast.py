@@ -1,0 +1,113 @@
+"""Expected errors of every row of a plan: tables drawn from a prior once, and each row's mechanism simulated on all of them."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.cell_tree import CellTree
+from privurn.domain import Grid, JointDomain
+from privurn.errors import PrivurnError
+from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
+from privurn.mechanisms.mechanism import Mechanism
+from privurn.mechanisms.noisy_tree import tree_shape
+from privurn.mechanisms.recipe import Public, Recipe
+from privurn.releases.synthetic import simulated_records
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+RUNS, FEWEST_RUNS = 24, 12
+MOST_TREE_CELLS = 4096
+"""A posterior over more takes too long: halves of neighbouring cells are taken together until there are no more."""
+DETAIL = 0.5
+"""Of a posterior's lattices: a quarter of the work, and the same errors to a few per cent."""
+
+
+class Forecasts:
+    """Those of one plan."""
+
+    def __init__(self, public: Public) -> None:
+        self.public = public
+        found = None if public.domain is None else tree_shape(public.domain)
+        self.order = None if found is None or max(found[0]) < 2 else OrderedCells(*found)
+
+    def of(self, recipe: Recipe, mechanism: Mechanism | None) -> Expected | None:
+        """What a row's records would be off; None where nothing is simulated, or where it would take too long."""
+        if mechanism is None or self.public.cells is None or self.public.n is None or not mechanism.forecast:
+            return None
+        if mechanism.measures:
+            return self._of_measured(recipe)
+        if self.public.cells > MOST_CELLS:
+            return None
+        try:
+            return expected_errors(
+                lambda counts, rng: mechanism.simulated_weights(counts, rng=rng), self._tables, order=self.order
+            )
+        except PrivurnError:  # a mechanism of one's own, whose outputs are no weights of cells
+            return None
+
+    def _of_measured(self, recipe: Recipe) -> Expected | None:
+        """Of records made from measurements of a tree, on a domain of plain grids that is coarse enough."""
+        if self.order is None:
+            return None
+        shape = coarse(self.order.shape)
+        plain = JointDomain({f"column {i + 1}": Grid(0, size - 1, 1) for i, size in enumerate(shape)})
+        try:
+            made = recipe.calibrate(Public(n=self.public.n, cells=plain.size, guarantee=self.public.guarantee, domain=plain))
+        except PrivurnError:
+            return None
+        tables = polya_tables(n=self.public.known_n, shape=shape)
+        order = OrderedCells(shape, (0,) * len(shape))
+        return expected_errors(lambda counts, rng: simulated_records(made, counts, rng=rng, detail=DETAIL), tables, order=order)
+
+    @cached_property
+    def _tables(self) -> list[Whole]:
+        n = self.public.known_n
+        if self.order is None:
+            return unordered_tables(n=n, cells=self.public.known_cells)
+        return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape)]
+
+
+def coarse(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The same columns with the longest halved until there are few enough cells."""
+    sizes = list(shape)
+    while np.prod(sizes) > MOST_TREE_CELLS:
+        longest = int(np.argmax(sizes))
+        sizes[longest] = -(-sizes[longest] // 2)
+    return tuple(sizes)
+
+
+def polya_tables(*, n: int, shape: tuple[int, ...]) -> list[Whole]:
+    """Counts of n records whose shares are drawn from the Polya tree's prior, the one that the posterior starts from."""
+    splits = Splits(CellTree(shape))
+    runs = max(FEWEST_RUNS, min(RUNS, RUNS * MOST_TREE_CELLS // (2 * splits.tree.cells)))
+    return [
+        rng.multinomial(n, polya_shares(splits, rng=rng)) for rng in (np.random.default_rng([SEED, run]) for run in range(runs))
+    ]
+
+
+def polya_shares(splits: Splits, *, rng: np.random.Generator) -> Floats:
+    """Shares of the cells, by number: weights of the concentrations for each depth, a concentration and a share a split."""
+    mass, kinds = np.ones(1), np.array(CONCENTRATIONS)
+    for depth in range(splits.depth):
+        weights = rng.dirichlet(np.full(len(kinds), HYPER))
+        two, base = splits.two[depth], splits.shares[depth]
+        concentration = rng.choice(kinds, size=len(base), p=weights)
+        left = base.copy()
+        drawn = two & np.isfinite(concentration)
+        left[drawn] = _beta(concentration[drawn] * base[drawn], concentration[drawn] * (1.0 - base[drawn]), rng)
+        below, first = np.empty(splits.tree.nodes(depth + 1)), splits.children[depth]
+        below[first] = mass * left
+        below[first[two] + 1] = (mass * (1.0 - left))[two]
+        mass = below
+    out = np.empty(splits.tree.cells)
+    out[splits.tree.order] = mass
+    return np.asarray(out / out.sum(), np.float64)
+
+
+def _beta(a: Floats, b: Floats, rng: np.random.Generator) -> Floats:
+    """Beta draws that stay right where a and b are tiny: gammas on a scale of logarithms."""
+    x, y = (np.log(rng.standard_gamma(each + 1.0)) + np.log1p(-rng.random(each.shape)) / each for each in (a, b))
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(y - x, -700.0, 700.0))), np.float64)
