@@ -119,7 +119,7 @@ def test_priors_by_name(folder):
         (["infer", "stats.json", "--prior", "coefficient_variance=-1"], "coefficient"),
         (["infer", "public.json", "--prior-n", "1:9"], "is public"),
         (["infer", "stats.json", "--model", "regression"], "--model logistic"),
-        (["statistics", "people.csv", *MODEL[:4], *BOUNDS, *SPENT, "-o", "x.json"], "covariates"),
+        (["statistics", "people.csv", *MODEL[:4], *BOUNDS, *SPENT, "-o", "x.json"], "needs --x"),
         (["statistics", "people.csv", *MODEL, *SPENT, "-o", "x.json"], "--bounds"),
         (
             ["statistics", "people.csv", *MODEL, *BOUNDS, "--bounds", "ill=0:1", *SPENT, "-o", "x.json"],
