@@ -149,6 +149,28 @@ def test_a_cluster_counts_what_duckdb_counts_and_logs_no_record(master, logs, tm
     assert not any(b"PLANTED" in each for each in [*written, done.stdout.encode(), done.stderr.encode()])
 
 
+FAILING = """
+import sys
+from pyspark.sql import SparkSession
+from privurn.tables.spark_files import settings
+
+builder = SparkSession.builder.master(sys.argv[1])
+for key, value in settings(sys.argv[1]).items():
+    builder = builder.config(key, value)
+try:
+    builder.getOrCreate().range(4).selectExpr("CAST(concat('PLANTED-', id) AS INT) AS x").collect()
+except Exception:
+    print("failed, as it should")
+"""
+
+
+def test_a_record_in_the_logs_would_be_found(master, logs):
+    """A plain cast, as privurn's queries have none, fails on a record, and Spark writes the record down."""
+    done = subprocess.run([sys.executable, "-c", FAILING, master], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert "failed, as it should" in done.stdout, done.stderr
+    assert any(b"PLANTED-" in each.read_bytes() for each in logs.rglob("*") if each.is_file())
+
+
 def test_the_engines_tests_hold_on_a_cluster(master):
     """Of `test_engines.py` what compares engines, in a session on the cluster."""
     chosen = "agree or alike or marginals or custodian"

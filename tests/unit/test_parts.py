@@ -233,14 +233,33 @@ class Short(Here):
     """Tasks that lose records."""
 
     def answers(self, task, number):
-        return [(name, rows - 1, sha256) for name, rows, sha256 in super().answers(task, number)]
+        return [(name, rows - 1, sha256) for name, rows, sha256 in map(task, range(number))]
 
 
-@pytest.mark.parametrize(("tasks", "said"), [(Lost(), "not written where"), (Short(), "do not hold its records")])
-def test_parts_that_are_not_there_are_no_release(tmp_path, tasks, said):
+class Failing(Here):
+    """A cluster that is gone."""
+
+    def answers(self, task, number):
+        raise FormatError("Spark cannot write the release.", hint="")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"), [(Lost(), "not written where"), (Short(), "do not hold its records"), (Failing(), "cannot write")]
+)
+def test_what_a_cluster_cannot_write_is_written_here_and_is_the_same(tmp_path, tasks, said):
     out = made()
-    with pytest.raises(FormatError, match=said):
+    out.save(tmp_path / "here")
+    with pytest.warns(UserWarning, match=said):
         replace(out, table=replace(out.table, tasks=tasks)).save(tmp_path / "out")
+    assert privurn.verify(tmp_path / "out").valid
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == (tmp_path / "here" / "manifest.json").read_bytes()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["here", "out"]
+
+
+def test_parts_that_hold_too_few_records_are_no_release(tmp_path, monkeypatch):
+    monkeypatch.setattr(Here, "answers", Short.answers)
+    with pytest.raises(FormatError, match="do not hold its records"), pytest.warns(UserWarning, match="instead"):
+        made().save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,24 +3,38 @@
 import hashlib
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privurn.errors import FormatError
 from privurn.privacy.certificate import file_hash
-from privurn.tables.blocks import Blocks
+from privurn.tables.blocks import Blocks, Here
 from privurn.tables.parts import FOLDER, MANIFEST, Part, part_name, read_manifest, written_manifest
 
 
 def write_parts(blocks: Blocks, folder: Path, *, file_format: str) -> tuple[dict[str, Any], bytes]:
     """Write the blocks below a folder that is not a release yet; what a certificate says of them, and the manifest.
 
-    Tasks write under names of their own: one that was lost, and comes to an end all the same, disturbs no other.
+    What was paid for is not lost with a cluster: where that cannot write, this computer does, the same part after part.
     """
+    try:
+        parts = _written(blocks, folder, file_format)
+    except FormatError as error:
+        warnings.warn(f"{error.message} This computer writes it instead, which takes longer.", stacklevel=2)
+        parts = _written(replace(blocks, tasks=Here()), folder, file_format)
+    manifest = written_manifest(parts)
+    return {"file": MANIFEST, "rows": blocks.num_rows, "sha256": hashlib.sha256(manifest).hexdigest()}, manifest
+
+
+def _written(blocks: Blocks, folder: Path, file_format: str) -> list[Part]:
+    """Tasks write under names of their own: one that was lost, and comes to an end all the same, disturbs no other."""
     work, kept = folder / "work", folder / FOLDER
-    work.mkdir()
-    kept.mkdir()
+    for each in (work, kept):
+        shutil.rmtree(each, ignore_errors=True)
+        each.mkdir()
     parts = []
     for i, (name, rows, sha256) in enumerate(blocks.write(work, file_format)):
         part = Part(part_name(i, file_format), rows, sha256)
@@ -32,11 +46,10 @@ def write_parts(blocks: Blocks, folder: Path, *, file_format: str) -> tuple[dict
                 hint="Name an output folder that the driver and all executors share",
             ) from None
         parts.append(part)
-    shutil.rmtree(work)
-    if sum(each.rows for each in parts) != blocks.num_rows:
+    if [each.rows for each in parts] != [int(each.counts.sum()) for each in blocks.blocks]:
         raise FormatError("the parts of the release do not hold its records.", hint="Save it again")
-    manifest = written_manifest(parts)
-    return {"file": MANIFEST, "rows": blocks.num_rows, "sha256": hashlib.sha256(manifest).hexdigest()}, manifest
+    shutil.rmtree(work)
+    return parts
 
 
 def changed_parts(folder: Path, stated: Mapping[str, Any]) -> list[str]:

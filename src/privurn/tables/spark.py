@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def open_spark(data: Any) -> Iterator[Source]:
             raise FormatError("Spark reads Parquet files only.", hint="Convert them first, or leave Spark out")
         frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
         source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
-        source = replace(source, tasks=SparkTasks(data.session))
+        source = replace(source, tasks=source.tasks and SparkTasks(data.session))
         if found is None:
             yield source
             return
@@ -120,7 +121,8 @@ def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]
     engine = SparkEngine(frame.sparkSession)
     try:
         engine.view("t", _plain(frame.toDF(*places(names)), stored))
-        count, tasks = partial(_count, engine), SparkTasks(partial(nullcontext, frame.sparkSession))
+        count = partial(_count, engine)
+        tasks = SparkTasks(partial(nullcontext, frame.sparkSession)) if find_spec("pandas") else None  # Spark asks for pandas
         yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, tasks=tasks)
     finally:
         engine.close()
