@@ -201,8 +201,13 @@ def infer(
         ),
     ] = False,
     moves: Annotated[
-        str, typer.Option(help="interwoven, or centred (slow; the sampler of the literature).", rich_help_panel=SUMS)
-    ] = "interwoven",
+        str | None,
+        typer.Option(
+            help="Of sums interwoven, or centred; of mixtures regrouped, or plain. The second is slow: the sampler of the "
+            "literature.",
+            show_default="the first",
+        ),
+    ] = None,
     mle: Annotated[
         bool, typer.Option("--mle", help="Also the maximum of the likelihood, by Monte Carlo EM.", rich_help_panel=SUMS)
     ] = False,
