@@ -149,7 +149,7 @@ def states_after(sampler, states, chosen, rng, *, sweeps):
             "strength": np.array([sampler.model.mixing.first_strength]),
             "tuning": np.zeros(2),
         }
-        rows = sampler.draw(state, rng, sweeps=sweeps, thin=1, warming=False, keep=keep)
+        rows = sampler.sweep(state, rng, sweeps=sweeps, thin=1, warming=False, keep=keep)
         key = (
             tuple(state["allocations"].tolist()),
             tuple(rows[:, 0].astype(int).tolist()),

@@ -216,13 +216,14 @@ def infer(
         ),
     ] = False,
     moves: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="interwoven; limit (approximate, its time does not depend on n); auto: limit for regression and normal means "
-            "from 10,000 records on; centred (slow; the sampler of the literature).",
-            rich_help_panel=SUMS,
+            help="Of sums interwoven; limit (approximate, its time does not depend on n); auto: limit for regression and normal "
+            "means from 10,000 records on; centred. Of mixtures regrouped, or plain. Centred and plain are slow: the samplers "
+            "of the literature.",
+            show_default="auto",
         ),
-    ] = "auto",
+    ] = None,
     mle: Annotated[
         bool, typer.Option("--mle", help="Also the maximum of the likelihood, by Monte Carlo EM.", rich_help_panel=SUMS)
     ] = False,

@@ -31,6 +31,7 @@ OPTIONS = (
     "discount",
     "components",
     "sampler",
+    "moves",
     "unclamped",
     "clusters",
     "deconvolution",
@@ -56,6 +57,7 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
         mixing=mixing_law(typed["mixing"], typed["strength"], typed["discount"], typed["components"]),
         clamped=not typed["unclamped"],
         sampler=typed["sampler"],
+        moves=typed["moves"] or "auto",
         keep=Keep(allocations=labels),
     )
     made = default_model(given.channel, kernel=mixture.kernel, mixing=mixture.mixing, clamped=mixture.clamped)

@@ -48,7 +48,7 @@ def model_of(given: "NoisyStatistics", asked: Asked) -> Any:
         raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")
     if asked.typed["bootstrap"] and given.model != "regression":
         raise FormatError("the bootstrap is for regression.", hint="Leave --bootstrap out")
-    made = sum_model(given, asked.typed["prior"], asked.typed["prior_n"], asked.typed["moves"])
+    made = sum_model(given, asked.typed["prior"], asked.typed["prior_n"], asked.typed["moves"] or "auto")
     _beside(given, asked)  # what cannot be said is refused before the chains are run
     return made
 

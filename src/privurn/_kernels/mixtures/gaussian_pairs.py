@@ -12,8 +12,8 @@ import math
 from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Gaussian, Laplace, clamp
 from privurn._kernels.mixtures.gaussian import GaussianKernel
-from privurn._kernels.mixtures.latent import log_marginal, update_latent
-from privurn._kernels.mixtures.normal import log_interval, log_phi, log_sum, truncated_normal
+from privurn._kernels.mixtures.latent import log_marginal, update_latent, update_marginals
+from privurn._kernels.mixtures.normal import log_interval, log_phi, log_sum, phi, truncated_normal
 
 
 @inner
@@ -107,6 +107,28 @@ def _(channel, kernel, z, atoms, h):
     return log_sum(log_sum(below, left), log_sum(right, above))
 
 
+@implement(update_marginals, Laplace, GaussianKernel)
+def _(channel, kernel, z, atoms, h, masses, row):
+    """The pieces without logarithms: e^(..) Phi(..) of each, what depends on the atom alone worked out once.
+
+    No piece is larger than 1 and their sum is at least e^(-(U - L) / b), so nothing is lost by rounding; where a factor could
+    overflow, logarithms are taken after all.
+    """
+    m, s, b, lower, upper = atoms[h, 0], atoms[h, 1], channel.scale, channel.lower, channel.upper
+    t = s / b
+    low, high = (lower - m) / s, (upper - m) / s
+    whole = math.exp(0.5 * min(t * t, 400.0))
+    from_below = phi(low) * math.exp(min((lower - m) / b, 300.0)) - whole * phi(low - t)
+    from_above = phi(-high) * math.exp(min((m - upper) / b, 300.0)) - whole * phi(-high - t)
+    for i in range(z.shape[0]):
+        d = clamp(z[i], lower, upper) - m
+        if t > 20.0 or not abs(d) < 300.0 * b:
+            masses[row, i] = math.exp(log_marginal(channel, kernel, z[i], atoms, h))
+        else:
+            x, e = d / s, math.exp(d / b)
+            masses[row, i] = (whole * phi(x - t) + from_below) / e + (whole * phi(-x - t) + from_above) * e
+
+
 @inner
 def gaussian_pieces(z, m, s, c, lower, upper):
     """Log masses of N(y; m, s^2) exp(-(z - clamp(y))^2 / (2 c^2)) on y < L, L < y < U, U < y; then mean, deviation between."""
@@ -153,3 +175,22 @@ def _(channel, kernel, z, atoms, h):
         return -0.5 * math.log(v) - 0.5 * (z - m) * (z - m) / v
     below, between, above, _, _ = gaussian_pieces(z, m, s, c, channel.lower, channel.upper)
     return log_sum(between, log_sum(below, above))
+
+
+@implement(update_marginals, Gaussian, GaussianKernel)
+def _(channel, kernel, z, atoms, h, masses, row):
+    """The pieces without logarithms, what depends on the atom alone worked out once."""
+    m, s, c, lower, upper = atoms[h, 0], atoms[h, 1], channel.deviation, channel.lower, channel.upper
+    v = s * s + c * c
+    share, deviation = s * s / v, s * c / math.sqrt(v)
+    root = (1.0 if lower == -math.inf and upper == math.inf else c) / math.sqrt(v)  # a factor, as in log_marginal
+    below, above = phi((lower - m) / s), phi((m - upper) / s)
+    for i in range(z.shape[0]):
+        d = z[i] - m
+        low, high = (lower - m - share * d) / deviation, (upper - m - share * d) / deviation
+        total = root * math.exp(-0.5 * d * d / v) * (phi(-low) - phi(-high) if low > 0.0 else phi(high) - phi(low))
+        if below > 0.0:
+            total += below * math.exp(-0.5 * ((z[i] - lower) / c) ** 2)
+        if above > 0.0:
+            total += above * math.exp(-0.5 * ((z[i] - upper) / c) ** 2)
+        masses[row, i] = total

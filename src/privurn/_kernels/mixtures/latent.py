@@ -34,6 +34,13 @@ def log_marginal(channel, kernel, z, atoms, h):
     """Logarithm of the integral of q(z | y) f(y | atoms[h]) over y, up to a term in z alone (the same for all atoms)."""
 
 
+@generic(on=2, default=True)
+def update_marginals(channel, kernel, z, atoms, h, masses, row):
+    """Fill masses[row] with e^log_marginal of every z at atoms[h]; pairs may have a faster way."""
+    for i in range(z.shape[0]):
+        masses[row, i] = math.exp(log_marginal(channel, kernel, z[i], atoms, h))
+
+
 def marginal_pairs():
     """Types of channel and kernel whose marginal law has a closed form."""
     return set(log_marginal.table)

@@ -24,10 +24,16 @@ def log_sum(x, y):
 
 
 @inner
+def phi(x):
+    """Phi(x)."""
+    return 0.5 * math.erfc(-ROOT_HALF * x)
+
+
+@inner
 def log_phi(x):
     """Logarithm of Phi(x), to full relative precision in the lower tail."""
     if x > -30.0:
-        return math.log(0.5 * math.erfc(-ROOT_HALF * x))
+        return math.log(phi(x))
     if x == -math.inf:
         return -math.inf
     t = 1.0 / (x * x)  # asymptotic series; the first term left out is below 1e-15

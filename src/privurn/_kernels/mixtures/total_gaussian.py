@@ -17,10 +17,12 @@ from typing import NamedTuple
 from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Gaussian
 from privurn._kernels.mixtures.collapsed import log_evidence, update_atom_from_seen, update_seen
-from privurn._kernels.mixtures.gaussian import GaussianKernel, posterior_of
+from privurn._kernels.mixtures.gaussian import GaussianKernel, paired, posterior_of, walked
 from privurn._kernels.mixtures.incomplete_gamma import gamma_below, log_gamma_below
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
+    log_pair_step,
+    log_step,
     update_atom,
     update_derived,
     update_from_base,
@@ -104,6 +106,26 @@ def _(kernel, atoms, h, statistics, step, rng):
     atoms[h, 0] = kernel.mean + apart
     _set_deviation(atoms, h, math.exp(trial), kernel.noise)
     return 1.0
+
+
+@inner
+def _log_base(kernel, atoms, h):
+    """Log density of (mu, log s), up to a constant."""
+    return _log_target(kernel, 0.0, 0.0, atoms[h, 0] - kernel.mean, 2.0 * math.log(atoms[h, 1]))
+
+
+@implement(log_step, TotalGaussianKernel)
+def _(kernel, atoms, h, size, rng):
+    before = _log_base(kernel, atoms, h)
+    walked(atoms, h, kernel.noise, size, rng)
+    return _log_base(kernel, atoms, h) - before
+
+
+@implement(log_pair_step, TotalGaussianKernel)
+def _(kernel, atoms, h, g, share, size, rng):
+    before = _log_base(kernel, atoms, h) + _log_base(kernel, atoms, g)
+    share, jacobian = paired(atoms, h, g, share, size, rng)
+    return share, jacobian + _log_base(kernel, atoms, h) + _log_base(kernel, atoms, g) - before
 
 
 @implement(update_latent, Gaussian, TotalGaussianKernel)

@@ -16,7 +16,7 @@ from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
 from privurn.inference.mixtures.model import AnyMixture, MixtureModel
 from privurn.inference.mixtures.prior import grid_points, measure_densities
-from privurn.inference.mixtures.samplers import MOST_KEPT, Keep, MixtureSampler, Neal5, SliceSampler
+from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Lengths, Run, run_engine
 
@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
+Moves = Literal["auto", "regrouped", "plain"]
+
 LENGTHS = Lengths(warm_up=2000, draws=1000, longest=4000, thin=10)
 """Ten sweeps a draw, since every draw keeps a whole measure."""
+
+REGROUPED_LENGTHS = Lengths(warm_up=300, draws=500, longest=4000)
+"""Sweeps that sum clusters and values out cost more, and few are needed."""
 
 NARROW, FEW = 25.0, 5000
 """From this width of the bounds in scales of the noise, up to so many records, the slice sampler is the better; measured, and
@@ -223,6 +228,7 @@ def fit_mixture(
     *,
     model: MixtureModel,
     sampler: SamplerName = "auto",
+    moves: Moves = "auto",
     keep: Keep | None = None,
     question: Question | None = None,
     run: Run | None = None,
@@ -240,6 +246,10 @@ def fit_mixture(
     sampler
         "neal5", "slice", "neal8", "neal2", "neal3", or "auto"; the choice and its reason are attributes of the draws. `options`
         go to the sampler.
+    moves
+        "regrouped": weights and atoms move together, clusters and values summed out, before every few sweeps of the sampler
+        (for pairs of channel and kernel with a closed form). "plain": the sampler alone, for comparison; mean, median and
+        density need far longer. "auto" regroups Gaussian kernels behind Laplace or Gaussian noise.
     keep
         What is kept of every draw besides numbers: bounds memory.
     question
@@ -264,7 +274,20 @@ def fit_mixture(
         chosen, reason = choose_sampler(model, released, keep=Keep() if keep is None else keep)
     else:
         chosen = make_sampler(SAMPLERS, sampler, model=model, released=released, keep=keep, **options)
+    if "regroup" not in options:
+        chosen = with_moves(chosen, moves)
     return run_sampler(chosen, run=run, question=question, level=level, stated={"chosen_because": reason})
+
+
+def with_moves(sampler: MixtureSampler, moves: Moves) -> MixtureSampler:
+    """The same sampler with moves that sum clusters and values out, or without them."""
+    from privurn._kernels.mixtures import gaussian, total_gaussian  # noqa: F401 (they register their steps)
+    from privurn._kernels.mixtures.kernels import log_step
+
+    if moves not in ("auto", "regrouped", "plain"):
+        raise ModelError(f"the moves {moves!r} are not known.", hint="auto, regrouped or plain")
+    walks = (type(sampler.records[1]),) in log_step.table and sampler.has_marginal()
+    return replace(sampler, regroup=REGROUP) if moves == "regrouped" or (moves == "auto" and walks) else sampler
 
 
 def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: Keep | None, **given: Any) -> MixtureSampler:
@@ -291,6 +314,7 @@ def run_sampler(
 
     model, asked = sampler.model, question or Question()
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
+    attributes["moves"] = "regrouped" if sampler.regroup else "plain"
 
     def finished(draws: Draws) -> MixturePosterior:
         return with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
@@ -298,7 +322,7 @@ def run_sampler(
     found, _ = run_engine(
         sampler,
         run or Run(),
-        usual=LENGTHS,
+        usual=REGROUPED_LENGTHS if sampler.regroup else LENGTHS,
         judged=lambda draws: finished(draws).judged,
         dims=sampler.dims(),
         coords=sampler.coords(),

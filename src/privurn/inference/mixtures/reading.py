@@ -20,7 +20,7 @@ from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_g
 from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, GaussianKernel, Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.model import MixtureModel
-from privurn.inference.mixtures.posterior import MixturePosterior, Question, SamplerName, fit_mixture
+from privurn.inference.mixtures.posterior import MixturePosterior, Moves, Question, SamplerName, fit_mixture
 from privurn.inference.mixtures.samplers import Keep
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
 from privurn.inference.run import Run
@@ -162,14 +162,15 @@ def default_model(
 class Mixture:
     """A mixture model of privatised records, whose channel is read from the release.
 
-    `kernel`, `mixing` and `clamped` as in `default_model`; `sampler` and `keep` as in `fit_mixture`. A `MixtureModel` states
-    its channel itself.
+    `kernel`, `mixing` and `clamped` as in `default_model`; `sampler`, `moves` and `keep` as in `fit_mixture`. A `MixtureModel`
+    states its channel itself.
     """
 
     kernel: KernelName | Kernel = "auto"
     mixing: Mixing | None = None
     clamped: bool = True
     sampler: SamplerName = "auto"
+    moves: Moves = "auto"
     keep: Keep | None = None
 
 
@@ -188,9 +189,11 @@ def mixture_posterior(
     asked = () if ask is None else parse_functionals([ask] if isinstance(ask, str) else ask)
     question = Question(functionals=asked, labels=given.labels, domain=given.domain, column=given.column)
     common: dict[str, Any] = {"sampler": how.sampler, "keep": how.keep, "question": question, "run": run, "level": level}
-    if isinstance(made, GlobalMixtureModel):
-        return fit_global_mixture(given.released, model=made, **common)
-    return fit_mixture(given.released, model=made, **common)
+    if not isinstance(made, GlobalMixtureModel):
+        return fit_mixture(given.released, model=made, moves=how.moves, **common)
+    if how.moves == "regrouped":
+        raise ModelError("one output for all records leaves no record to be summed out.", hint="Leave moves out")
+    return fit_global_mixture(given.released, model=made, **common)
 
 
 def _kernel(channel: Any, name: str) -> Kernel:

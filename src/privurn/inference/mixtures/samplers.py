@@ -1,6 +1,7 @@
 """Samplers of mixtures as `samplers.run` runs them: state in plain arrays, one compiled call for many sweeps."""
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,15 @@ MOST_KEPT = 10_000
 
 BUFFER = 2**22
 """Numbers of mixing measures that one compiled call may write: bounds memory while a run goes on."""
+
+REGROUP = 200
+"""Steps for each cluster in a move that sums clusters and values out."""
+
+CELLS = 64, 512
+"""Cells to which released numbers are moved for the steps of `regroup`, at least and at most."""
+
+CELLS_PER_SCALE = 8.0
+"""Of the noise with 5,000 records: cells of width w change a log likelihood of n records by about n w^2 / scale^2."""
 
 DIAGNOSTICS = ("acceptance", "atom_acceptance", "mass_not_kept", "mass_lumped")
 """Of a draw; the last two where mixing measures were drawn."""
@@ -63,13 +73,18 @@ class MixtureSampler(ABC):
     """What all samplers of mixtures share; `draw` is the compiled loop.
 
     State: allocations (n,), latent (m n, ...), atoms (clusters, width), strength (1,), tuning (2,).
+    With `regroup` a sweep is a move of weights and atoms together, clusters and values summed out, in so many steps for each
+    cluster (_kernels/mixtures/regroup.py), and `between` sweeps of the sampler itself: for pairs of `marginal_pairs` only.
     """
 
     model: AnyMixture
     released: ArrayLike = field(repr=False)
     keep: Keep = field(default_factory=Keep)
+    regroup: int = 0
     name: ClassVar[str]
     monitored: ClassVar[tuple[str, ...]] = ("n_clusters",)
+    between: ClassVar[int] = 1
+    """Sweeps of its own after each move of `regroup`: several where they are cheap beside it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.keep, Keep):
@@ -78,6 +93,10 @@ class MixtureSampler(ABC):
             raise ModelError("a density grid is for kernels on numbers.")
         object.__setattr__(self, "_observed", self.model.observe(self.released))
         object.__setattr__(self, "_records", (self.observed.channel, self.model.kernel.record(), self.model.mixing.record()))
+        if whole_number("regroup", self.regroup, least=0, example=REGROUP) > 0:
+            if not self.has_marginal():
+                raise ModelError("this channel and kernel have no marginal density in closed form.", hint="Leave regroup out")
+            object.__setattr__(self, "_cells", cells_of(self.observed))
 
     @property
     def records(self) -> tuple[Any, ...]:
@@ -112,7 +131,8 @@ class MixtureSampler(ABC):
 
     def fingerprint(self) -> str:
         """Hash of the model, what was released, and what is kept."""
-        digest = hashlib.sha256(repr((self.name, self.model, self.keep, DIAGNOSTICS, self.settings())).encode())
+        stated = self.name, self.model, self.keep, DIAGNOSTICS, self.regroup, self.settings()
+        digest = hashlib.sha256(repr(stated).encode())
         digest.update(self.observed.z.tobytes())
         return digest.hexdigest()
 
@@ -161,7 +181,7 @@ class MixtureSampler(ABC):
             records = part["allocations"], part["latent"], part["acceptance"], part["atom_acceptance"]
             into = (part["n_clusters"], part["strength"], weights, atoms, *records, cut)
             length = sweeps - first * thin if first + size == draws else size * thin
-            state["atoms"] = self.draw(state, rng, sweeps=length, thin=thin, warming=warming, keep=into)
+            state["atoms"] = self.sweep(state, rng, sweeps=length, thin=thin, warming=warming, keep=into)
             measures.append(self._measures(weights, atoms, cut))
         if draws and measured:
             kept |= {name: concatenated([each[name] for each in measures]) for name in measures[0]}
@@ -169,6 +189,34 @@ class MixtureSampler(ABC):
             if not wanted:
                 del kept[name]
         return kept, {name: kept.pop(name) for name in DIAGNOSTICS if name in kept}
+
+    def sweep(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
+        """As `draw`; with `regroup` each is a move that sums clusters and values out, then `between` of these."""
+        if not self.regroup:
+            return self.draw(state, rng, sweeps=sweeps, thin=thin, warming=warming, keep=keep)
+        from privurn._kernels.dispatch import entry
+        from privurn._kernels.mixtures.mixings import offset
+        from privurn._kernels.mixtures.regroup import regroup
+
+        channel, kernel, mixing = self.records
+        run, seen = entry(regroup, channel, kernel), self._cells  # type: ignore[attr-defined]
+        nothing = tuple(each[:0] for each in keep)
+        weights, parameters, cut = keep[2], keep[3], keep[8]
+        places, end = len(weights) // max(len(cut), 1), 0
+        for sweep in range(sweeps):
+            c, y, atoms, strength, _ = parts(state)
+            given = (offset(mixing, strength[0]), self.observed.z, c, y, self.auxiliary, atoms, *seen, self.regroup)
+            state["atoms"], _ = run(channel, kernel, *given, rng)
+            t, kept = sweep // thin, (sweep + 1) % thin == 0
+            into = nothing
+            if kept and not warming:  # a measure goes behind the others
+                into = (*(each[t : t + 1] for each in keep[:2]), weights[end : end + places], parameters[end : end + places])
+                into = (*into, *(each[t : t + 1] for each in keep[4:]))
+            state["atoms"] = self.draw(state, rng, sweeps=self.between, thin=self.between, warming=warming, keep=into)
+            if kept and len(cut):
+                end += int(cut[t, 0])
+                cut[t, 0] = end
+        return state["atoms"]
 
     def _measures(self, weights: NDArray[Any], atoms: NDArray[Any], cut: NDArray[Any]) -> Arrays:
         """What is kept of drawn measures: weights and atoms, the density, and what was cut."""
@@ -197,12 +245,36 @@ class MixtureSampler(ABC):
         return found if self.keep.density_grid is None else found | {"grid": list(self.keep.density_grid)}
 
 
+def cells_of(observed: Observed) -> tuple[NDArray[Any], ...]:
+    """Distinct released values and which is each record's; the same of equal cells, where there are too many values.
+
+    Laplace noise beyond the bounds says no more than at them.
+    """
+    from privurn._kernels.mixtures.channels import Laplace
+
+    channel, z = observed.channel, observed.z
+    if isinstance(channel, Laplace):
+        z = np.clip(z, channel.lower, channel.upper)
+    points, at = np.unique(z, axis=0, return_inverse=True)
+    at = at.reshape(-1).astype(np.int64)
+    if z.ndim > 1:
+        return points, at, points, at
+    low, width = float(z.min()), float(z.max() - z.min())
+    most = int(np.clip(CELLS_PER_SCALE * width / channel[0] * math.sqrt(observed.n / 5000), *CELLS))
+    if len(points) <= most:
+        return points, at, points, at
+    numbers = np.minimum((most * ((z - low) / width)).astype(np.int64), most - 1)
+    _, cells, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+    return points, at, np.bincount(cells, weights=z) / sizes, cells.astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Neal5(MixtureSampler):
     """Private Neal 5: pseudo-marginal, `values` auxiliary values for each record. Any channel, kernel and mixing."""
 
     values: int = 1
     name: ClassVar[str] = "neal5"
+    between: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         whole_number("values", self.values, least=1, example=1)
@@ -240,6 +312,7 @@ class SliceSampler(MixtureSampler):
 
     marginal: bool = False
     name: ClassVar[str] = "slice"
+    between: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         if getattr(self.model.mixing, "discount", 0.0) > LARGEST_DISCOUNT:

@@ -1,0 +1,186 @@
+"""Moves that sum clusters and values out keep the posterior, and the densities they are made of are integrals.
+
+Finite kernel and channel: chains that start at the enumerated posterior must still have it after moves of this kind alone
+(chi-square), though their steps take all released values for the same. Pairs of Gaussian atoms: the step that keeps mean and
+variance must keep the law of two atoms from the base measure and of their share, which is known. Gaussian kernel behind noise:
+the law of prior, releases and moves together (Geweke 2004). A right program fails each with probability ALPHA or less, and
+each has twins that carry an error and are rejected. All of it runs as plain Python, where the same source gives the same
+chain bit by bit.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_mixture_samplers as enumerated
+from mixture_states import in_plain_python, p_value, states_after
+from scipy import integrate, stats
+
+ALPHA = 1e-6
+MIXINGS = enumerated.MIXINGS | {"several": ("DirichletProcess", {"strength": 3.0})}
+TWINS = {  # file, line, what is wrong in its place; the check that finds it
+    "no Jacobian of a pair": ("gaussian", "return new, -0.5 * math.log(new * rest / (p * q))", "return new, 0.0", "pairs"),
+    "cells are taken for the values": ("regroup", "math.exp(min(right - change, 0.0))", "1.0", "states"),
+}
+
+
+TWIN = "no Jacobian of a pair"
+
+
+def only_moves(**given):
+    """A sampler without sweeps of its own."""
+    from privurn.inference.mixtures import Neal5
+
+    class Only(Neal5):
+        def draw(self, state, rng, *, sweeps, thin, warming, keep):
+            return state["atoms"]
+
+    return Only(**given)
+
+
+def p_of_states(name="several", *, n=4, starts=4000):
+    """All released values are in one cell, so that only the last decision of a move knows them apart."""
+    enumerated.F, enumerated.Q = np.array([[0.97, 0.03], [0.1, 0.9]]), np.array([[0.9, 0.07, 0.03], [0.04, 0.11, 0.85]])
+    rng, kind = np.random.default_rng(11), MIXINGS[name]
+    states, pi = enumerated.posterior(n, 1, kind)
+    sampler = only_moves(model=enumerated.toy(kind), released=np.array(enumerated.Z[:n]), regroup=2)
+    points, at, *_ = sampler._cells
+    object.__setattr__(sampler, "_cells", (points, at, points[1:2], np.zeros(n, np.int64)))
+    found = states_after(sampler, states, rng.choice(len(pi), size=starts, p=pi), rng, sweeps=2)
+    of = {key: t for t, key in enumerate(dict.fromkeys((c, atoms, y[0]) for c, atoms, y in states))}
+    groups = np.array([of[c, atoms, y[0]] for c, atoms, y in states])  # fewer, so that all of them are seen often
+    return p_value(groups[found], np.bincount(groups, weights=pi))
+
+
+def p_of_pairs(*, size=6000, steps=30, shapes=(0.6, 0.5)):
+    """Least p value of share, means and deviations after some steps, against the laws they were drawn from."""
+    from privurn._kernels.mixtures.gaussian import GaussianKernel, log_pair_step, update_from_base
+
+    kernel, rng = GaussianKernel(0.5, 0.5, 4.0, 3.0), np.random.default_rng(12)
+    found = np.empty((size, 5))
+    for t in range(size):
+        atoms, share = np.empty((2, 3)), rng.beta(*shapes)
+        for step in range(steps):
+            if step % 6 == 0:  # atoms are independent of the share
+                update_from_base(kernel, atoms, 0, rng)
+                update_from_base(kernel, atoms, 1, rng)
+            trial = atoms.copy()
+            new, ratio = log_pair_step(kernel, trial, 0, 1, share, math.exp(rng.normal()), rng)
+            if ratio > -math.inf:
+                ratio += shapes[0] * math.log(new / share) + shapes[1] * math.log((1.0 - new) / (1.0 - share))
+            if rng.random() < math.exp(min(ratio, 0.0)):
+                share, atoms = new, trial
+        found[t] = share, *atoms[0, :2], *atoms[1, :2]
+    variance = stats.invgamma(kernel.shape, scale=kernel.scale)
+    mean = stats.t(2.0 * kernel.shape, kernel.mean, math.sqrt(kernel.scale / (kernel.shape * kernel.precision)))
+    laws = stats.beta(*shapes).cdf, mean.cdf, lambda s: variance.cdf(s**2), mean.cdf, lambda s: variance.cdf(s**2)
+    return len(laws) * min(stats.kstest(values, law).pvalue for values, law in zip(found.T, laws, strict=True))
+
+
+def p_of_joint_law(channel="laplace", *, size=1500, cells=2):
+    """Least p value of figures of states after moves at their own releases, against the prior's; in wide cells."""
+    sys.path.append(str(Path(__file__).parents[1] / "statistical"))
+    from test_mixture_laws import CHANNELS, MIXINGS, NARROW, N, keep_nothing, prior_state, released, statistics_of
+
+    from privurn.inference import mixtures as mix
+    from privurn.inference.mixtures import samplers
+
+    samplers.CELLS = cells, cells
+    model = mix.MixtureModel(channel=CHANNELS[channel], kernel=NARROW, mixing=MIXINGS["discount"])
+    rng = np.random.default_rng(13)
+    figures = {False: [], True: []}
+    for _ in range(size):
+        for moved, into in figures.items():
+            state = prior_state(model, rng)
+            z = released(model, state["latent"], rng)
+            if moved:
+                sampler = only_moves(model=model, released=z, regroup=3)
+                state["atoms"] = sampler.sweep(state, rng, sweeps=1, thin=1, warming=False, keep=keep_nothing(model))
+            spread = np.log(state["atoms"][:, 1])
+            into.append([*statistics_of(state, z, 1), spread.min(), spread.max(), np.ptp(state["atoms"][:, 0])])
+    assert N == 8
+    both = zip(np.array(figures[False]).T, np.array(figures[True]).T, strict=True)
+    p_values = [stats.ks_2samp(a, b).pvalue for a, b in both if np.ptp(a) > 0.0]
+    return len(p_values) * min(p_values)
+
+
+CHECKS = {"states": p_of_states, "pairs": p_of_pairs}
+
+
+def plant(file, old, new):
+    """Run a module's source with another line in place of one, in the module that everybody has."""
+    from importlib import import_module
+
+    from privurn._kernels.mixtures import gaussian_pairs, regroup  # noqa: F401 (names are taken from them)
+
+    module = import_module(f"privurn._kernels.mixtures.{file}")
+    source = Path(module.__file__).read_text()
+    assert source.count(old) == 1, "the line to be made wrong is not there any more"
+    if file == "gaussian":  # its record's type must stay the same
+        before = module.GaussianKernel
+        exec(compile(source.replace(old, new), "wrong", "exec"), vars(module))
+        module.log_pair_step.table[before,] = module.log_pair_step.table[module.GaussianKernel,]
+    else:
+        exec(compile(source.replace(old, new), "wrong", "exec"), vars(module))
+
+
+@pytest.mark.parametrize("channel", ["laplace", "gaussian"])
+def test_marginal_densities_are_integrals(channel):
+    from privurn._kernels.mixtures import gaussian_pairs  # noqa: F401 (it registers its pairs)
+    from privurn._kernels.mixtures.channels import Gaussian, Laplace, log_density
+    from privurn._kernels.mixtures.gaussian import GaussianKernel
+    from privurn._kernels.mixtures.latent import log_marginal, update_marginals
+
+    make, kernel = {"laplace": Laplace, "gaussian": Gaussian}[channel], GaussianKernel(0.0, 0.1, 3.0, 3.0)
+    z = np.array([-9.0, -0.3, 1.0, 7.9, 15.0])
+    for scale, atom in ((2.0, (0.4, 1.1)), (10.0, (-14.0, 0.7)), (0.4, (9.5, 5.0)), (0.1, (30.0, 3.0))):
+        record, atoms, found = make(scale, -10.0, 10.0), np.array([[*atom, 0.0]]), np.empty((1, len(z)))
+        update_marginals.table[make, GaussianKernel](record, kernel, z, atoms, 0, found, 0)
+        logs = [log_marginal.table[make, GaussianKernel](record, kernel, each, atoms, 0) for each in z]
+        assert np.log(found[0]) == pytest.approx(logs, abs=1e-11)
+        if scale >= 1.0:  # wide enough for plain quadrature
+            law, marks = stats.norm(*atom), [-10.0, *np.clip(z, -10.0, 10.0), 10.0, atom[0]]
+            for i, each in enumerate(z):
+                value = integrate.quad(
+                    lambda y, seen=each, law=law, record=record: math.exp(log_density(record, seen, y)) * law.pdf(y),
+                    *(atom[0] - 12.0 * atom[1], atom[0] + 12.0 * atom[1]),
+                    points=[mark for mark in marks if abs(mark - atom[0]) < 12.0 * atom[1]],
+                    limit=200,
+                )[0]
+                base = math.log(value) - (0.0 if channel == "gaussian" else abs(each - np.clip(each, -10, 10)) / -scale)
+                assert math.log(found[0, i]) == pytest.approx(base, abs=1e-8)
+
+
+def test_moves_keep_the_posterior():
+    found = in_plain_python(__file__, "right")
+    assert min(found.values()) > ALPHA, found
+
+
+@pytest.mark.long
+def test_moves_keep_the_posterior_of_every_mixing_and_channel():
+    found = in_plain_python(__file__, "more")
+    assert min(found.values()) > ALPHA, found
+
+
+@pytest.mark.parametrize("twin", [TWIN, *(pytest.param(each, marks=pytest.mark.long) for each in TWINS if each != TWIN)])
+def test_wrong_moves_are_found_out(twin):
+    assert in_plain_python(__file__, twin)["p"] < ALPHA
+
+
+def main(task):
+    if task == "right":
+        return {name: float(check()) for name, check in CHECKS.items()}
+    if task == "more":
+        found = {name: p_of_states(name, starts=20_000) for name in MIXINGS}
+        joint = {f"{name}, {cells}": p_of_joint_law(name, cells=cells) for name in ("laplace", "gaussian") for cells in (2, 8)}
+        return found | joint
+    file, old, new, check = TWINS[task]
+    plant(file, old, new)
+    return {"p": float(CHECKS[check]())}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))
