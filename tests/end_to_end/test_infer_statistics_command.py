@@ -287,7 +287,7 @@ def test_an_edited_file_is_refused(run, folder):
         (["regression.json", "--draws", "few"], "whole number"),
         (["regression.json", "--draws", "3"], "at least 10"),
         (["regression.json", "--level", "95"], "between 0 and 1"),
-        (["regression.json", "--moves", "wild"], "--moves interwoven"),
+        (["regression.json", "--moves", "wild"], "--moves auto, interwoven"),
         (["regression.json", "--prior", "slope=1"], "coefficient_precision"),
         (["regression.json", "--prior", "precision_shape=-1"], "positive"),
         (["regression.json", "--prior-n", "many"], "--prior-n 500:2000"),
