@@ -158,6 +158,9 @@ class Probe:
         self.levels.append(level)
         return False
 
+    def __rmul__(self, number):
+        return (1.0 - 1e-9) * number
+
     def __getattr__(self, name):
         return getattr(self.rng, name)
 
