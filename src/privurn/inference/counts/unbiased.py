@@ -1,6 +1,6 @@
 """Estimates of functionals from a release without any prior, with their standard errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import JointDomain
 from privurn.inference.counts.functionals import Functional
-from privurn.inference.counts.plans import WithinBins, linear_weights
+from privurn.inference.counts.plans import Weighted, WithinBins, linear_weights
 from privurn.inference.counts.released import Observed
 from privurn.mechanisms.likelihood import CountTerm
 from privurn.mechanisms.tree_measurements import TreeMeasurements, Unbiased
@@ -17,6 +17,10 @@ Floats = NDArray[np.float64]
 
 CLEAR = 10.0
 """A ratio is estimated where its denominator is so many of its standard errors: its bias is then below a hundredth of it."""
+
+
+AT_ONCE = 2_000_000
+"""Weights of functionals times cells that are held at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +61,23 @@ def unbiased_estimates(
     A ratio (a mean where values may be missing, anything where n is secret) is unbiased up to a small part of its error.
     Several releases count by the inverse of their variances.
     """
-    linear = {each.name: linear_weights(each, domain=domain, within=within) for each in functionals}
-    known = {name: found for name, found in linear.items() if found is not None}
-    if not known:
-        return Estimates((), left_out=linear)
-    above = np.array([each.weights for each in known.values()])
-    below = np.array([each.present for each in known.values()])
+    found: dict[str, Estimate] = {}
+    block = max(1, AT_ONCE // domain.size)
+    for first in range(0, len(functionals), block):
+        linear = {each.name: linear_weights(each, domain=domain, within=within) for each in functionals[first : first + block]}
+        known = {name: each for name, each in linear.items() if each is not None}
+        for each in _estimated(observed, known, population=population) if known else ():
+            found[each.name] = each
+    return Estimates(found.values(), left_out=[each.name for each in functionals if each.name not in found])
+
+
+def _estimated(observed: Sequence[Observed], linear: Mapping[str, Weighted], *, population: bool) -> list[Estimate]:
+    """Of linear functionals and ratios, those that there are."""
+    above = np.array([each.weights for each in linear.values()])
+    below = np.array([each.present for each in linear.values()])
     found = [each for each in (_ratios(one.term, one.n, above, below) for one in observed) if each is not None]
     if not found:
-        return Estimates((), left_out=linear)
+        return []
     values, variances, sampling = (np.array(each) for each in zip(*found, strict=True))
     weights = np.where(np.isfinite(values), 1.0 / np.maximum(variances, 1e-300), 0.0)
     total = weights.sum(axis=0)
@@ -77,13 +89,11 @@ def unbiased_estimates(
         records = next((each.n for each in observed if each.n is not None), None)
         best = np.nansum(shares * np.where(weights > 0.0, sampling, 0.0), axis=0)
         variance = (variance + best) * (1.0 if records is None else records / (records - 1.0) if records > 1 else np.nan)
-    estimates = [
+    return [
         Estimate(name=name, value=float(each.offset + value[i]), standard_error=float(np.sqrt(variance[i])))
-        for i, (name, each) in enumerate(known.items())
+        for i, (name, each) in enumerate(linear.items())
         if total[i] > 0.0
     ]
-    told = {each.name for each in estimates}
-    return Estimates(estimates, left_out=[name for name in linear if name not in told])
 
 
 def _ratios(
