@@ -102,15 +102,14 @@ def test_the_same_release_twice_tells_no_more(tmp_path):
 
 def test_labels_with_and_in_them_and_booleans():
     labels = np.array(["salt-and-pepper", "none"])[np.random.default_rng(2).integers(0, 2, 300)]
-    made = privurn.release(
-        labels, domain=privurn.Categories(["salt-and-pepper", "none"], outside="other"), epsilon=2, delta=1e-5
-    )
+    listed = privurn.Categories(["salt-and-pepper", "none"], outside="other")
+    made = privurn.release(labels, privurn.Urn(), domain=listed, epsilon=2, delta=1e-5)
     assert privurn.infer(made, run=privurn.Run(draws=20, chains=1, warm_up=5)).names == ("P(x=salt-and-pepper)", "P(x=none)")
     import pandas as pd
 
     frame = pd.DataFrame({"smokes": np.random.default_rng(3).random(300) < 0.3})
     seeded = {"epsilon": 2, "delta": 1e-5, "entropy": SeededEntropy(1)}  # the posterior's place depends on the release
-    made = privurn.release(frame, domain=privurn.Categories([True, False], outside="other"), **seeded)
+    made = privurn.release(frame, privurn.Urn(), domain=privurn.Categories([True, False], outside="other"), **seeded)
     found = privurn.infer(made, run=privurn.Run(draws=200, chains=1, warm_up=20, seed=1))
     assert 0.15 < found.summary()[0].mean < 0.45
 

@@ -44,7 +44,7 @@ def plan(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Show what can be released for n, a domain, epsilon and delta. Uses public quantities only."""
+    """Show what can be released for n, a domain, epsilon and delta, and what errors to expect. Uses public quantities only."""
     from privurn.domain import ColumnDomain, Domain, JointDomain, TableDomain, several_columns
     from privurn.privacy.profile import Guarantee
     from privurn.releases.plan import options
@@ -119,8 +119,8 @@ def print_options(
     errors = (distance, "mean", "1% share")
     print_table(title, ("mechanism", "records", "alpha", "shrinkage", "effective sample", *errors, "remark"), rows)
     if any(option.expected is not None for option in found):
-        of = "W1 of the range, that of a mean of the mean" if ordered else "total variation of all records"
-        print_text(f"Expected errors of the published records under a prior: {of}, that of a share of 1% of the share.")
+        of = "W1 in % of the range, of a mean in % of it" if ordered else "total variation in % of the records"
+        print_words(f"Expected errors of the published records, under a prior: {of}, of a share of 1% in % of it.")
 
 
 def _errors(expected: "Expected | None", *, ordered: bool) -> tuple[str, str, str]:
