@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from experiments.unknown_n_runs import keep, run
 from privurn.errors import ModelError
 from privurn.inference.tables.assisted import solve_weighted
-from privurn.inference.tables.fit import fit_mixture
+from privurn.inference.tables.fit import AT_FACE_VALUE, fit_mixture
 from privurn.inference.tables.formula import TableRegression, regression_from_text
 from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.tables.regression import GeneralisedLinear
@@ -112,7 +112,7 @@ class Coverage:
         noisy = made.simulate(count_marginals([codes], made.layout), rng=rng)
         measured = MeasuredTable(made, noisy.astype(float), table.domain)
         result: dict[str, Any] = {"cells": self.cells(table, measured, codes.shape[1]), "coefficients": {}, "refused": {}}
-        fit = fit_mixture(measured, seed=number)
+        fit = fit_mixture(measured, seed=number, settings=AT_FACE_VALUE)
         synthetic = synthetic_cells(fit.mixture, max(1, round(measured.n)), seed=number)
         for text in REGRESSIONS[name]:
             model = regression_from_text(text)

@@ -8,7 +8,7 @@ import pytest
 from privurn.domain import Grid, TableDomain
 from privurn.errors import ModelError
 from privurn.inference.tables import fit as fit_module
-from privurn.inference.tables.fit import FitSettings, draw_mixture, fit_mixture
+from privurn.inference.tables.fit import FitSettings, draw_mixture, fit_mixture, spread_for
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.objective import Objective
 from privurn.inference.tables.sampling import synthetic_cells, systematic_counts
@@ -79,8 +79,18 @@ def test_threads_change_nothing(monkeypatch):
     for cores in (1, 3):
         monkeypatch.setattr(fit_module, "usable_cores", lambda cores=cores: cores)
         found.append(fit_mixture(table, seed=1, settings=FitSettings(classes=5, pair_steps=5, triple_steps=20)))
-    assert np.array_equal(found[0].xi, found[1].xi)
-    assert np.array_equal(found[0].eta, found[1].eta)
+    assert np.array_equal(found[0].mixture.cells, found[1].mixture.cells)
+    assert np.array_equal(found[0].mixture.weights, found[1].mixture.weights)
+
+
+@pytest.mark.parametrize(("scale", "spread"), [(1.0, 2.5), (50.0, 2.0), (5000.0, 1.0)])
+def test_a_table_at_face_value_is_held_less_where_there_is_less_noise(scale, spread):
+    """A tenth of the root of N over the noise of a pair, within bounds; a fit takes it where none is stated."""
+    table = measured(records(made_mixture(), 20_000), scale=scale)
+    assert spread_for(table) == pytest.approx(spread, rel=1e-3)
+    quick = FitSettings(classes=4, pair_steps=10, triple_steps=0)
+    by_noise, stated = (fit_mixture(table, settings=replace(quick, spread=each)).mixture for each in (None, spread_for(table)))
+    assert np.array_equal(by_noise.cells, stated.cells)
 
 
 def test_the_objective_is_half_the_squared_residuals():

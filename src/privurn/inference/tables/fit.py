@@ -26,6 +26,9 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 Progress = Callable[[int, int, float], None]
 """Called with steps done, steps in all, and the misfit per measured cell: about 1 where the noise explains it."""
 
+SPREAD, SPREADS = 0.1, (1.0, 2.5)
+"""Of `spread_for`: times the root of N over the noise, and between which bounds."""
+
 WORTH_THREADS = 100_000
 """Cells of triples from which on threads gain more than they cost."""
 
@@ -36,8 +39,8 @@ class FitSettings:
 
     classes: int = 100
     """K."""
-    spread: float = 1.5
-    """tau."""
+    spread: float | None = 1.5
+    """tau; None: the more, the less noise there is (`spread_for`)."""
     floor: float = 3e-4
     """Of the shares in b."""
     pair_steps: int = 400
@@ -50,8 +53,13 @@ class FitSettings:
     """Of Adam; falls to a twentieth along a cosine within each phase."""
 
     def __post_init__(self) -> None:
-        if self.classes < 1 or self.pair_steps < 1 or self.triple_steps < 0 or not self.spread > 0.0 or not self.rate > 0.0:
+        spread = 1.0 if self.spread is None else self.spread
+        if self.classes < 1 or self.pair_steps < 1 or self.triple_steps < 0 or not spread > 0.0 or not self.rate > 0.0:
             raise ModelError("a fit needs classes, steps, a spread and a rate, all of them positive.")
+
+
+AT_FACE_VALUE = FitSettings(spread=None)
+"""For one table that is used as it is; coverage of draws and figures was tried with the usual ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +69,6 @@ class Fit:
     mixture: MixtureOfProducts
     misfit: float
     """Mean squared residual of the measured cells in deviations of their noise."""
-    eta: Single
-    xi: Single
     n: float
     """Records that the fitted counts speak of: where their number is secret, a draw has one of its own."""
 
@@ -98,6 +104,15 @@ def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: 
     return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
 
 
+def spread_for(table: MeasuredTable) -> float:
+    """The tau with which a table at face value is near: by the deviation of a pair's noise, or what there is, beside N.
+
+    Chosen on one table at three guarantees: the prior holds associations down, which pays only where the noise is large.
+    """
+    pairs = [deviation for places, deviation in table.deviations.items() if len(places) == 2] or list(table.deviations.values())
+    return float(np.clip(SPREAD * np.sqrt(table.n / np.median(pairs)), *SPREADS))
+
+
 def _optimised(table: MeasuredTable, objective: Objective, settings: FitSettings, **given: Any) -> Fit:
     """Parts of large triples side by side in threads, each with a matrix product of one thread; small ones are not worth it."""
     with one_thread():
@@ -120,6 +135,7 @@ def _descended(
 ) -> Fit:
     """Adam in two phases from `start`, the prior standing around `centre`."""
     starts = np.array(table.starts[:-1])
+    spread = spread_for(base or table) if settings.spread is None else settings.spread
     log_base = np.log(base_shares(base or table, floor=settings.floor)).astype(np.float32)
     eta, xi = (each.copy() for each in start)
     middle = centre or (np.zeros_like(eta), np.zeros_like(xi))
@@ -127,23 +143,23 @@ def _descended(
     low_order = sum(int(cells) for cells, places in zip(table.layout.cells, table.layout.sets, strict=True) if len(places) < 3)
     total = settings.pair_steps + (settings.triple_steps if objective.triples else 0)
     moments = [np.zeros_like(each) for each in (eta, xi, eta, xi)]
-    weights, cells, misfit = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes), np.inf
+    weights, cells, misfit = _softmax(eta), _columns(log_base + spread * xi, starts, table.sizes), np.inf
     for step in range(total):
         triples = step >= settings.pair_steps
         misfit, by_weights, by_cells = objective.value(weights, cells, triples=triples, side=side)
         by_eta = weights * (by_weights - np.vdot(weights, by_weights)) + (eta - middle[0])
         pull = cells * by_cells
         held = _spread(np.add.reduceat(pull, starts, axis=1), table.sizes)
-        by_xi = np.float32(settings.spread) * (pull - cells * held) + (xi - middle[1])
+        by_xi = np.float32(spread) * (pull - cells * held) + (xi - middle[1])
         place, length = (step - settings.pair_steps, settings.triple_steps) if triples else (step, settings.pair_steps)
         rate = settings.rate * (0.05 + 0.95 * 0.5 * (1.0 + np.cos(np.pi * place / length)))
         _adam(eta, by_eta.astype(np.float32, copy=False), moments[0], moments[2], step=step + 1, rate=rate)
         _adam(xi, by_xi, moments[1], moments[3], step=step + 1, rate=rate)
-        weights, cells = _softmax(eta), _columns(log_base + settings.spread * xi, starts, table.sizes)
+        weights, cells = _softmax(eta), _columns(log_base + spread * xi, starts, table.sizes)
         progress(step + 1, total, 2.0 * misfit / (measured if triples else low_order or 1))
     misfit, _, _ = objective.value(weights, cells, triples=True, side=side)
     mixture = MixtureOfProducts(table.sizes, _normal(weights), _normal_columns(cells, starts, table.sizes))
-    return Fit(mixture, 2.0 * misfit / measured, eta, xi, table.n)
+    return Fit(mixture, 2.0 * misfit / measured, table.n)
 
 
 def _adam(parameter: Single, gradient: Single, first: Single, second: Single, *, step: int, rate: float) -> None:

@@ -123,7 +123,7 @@ class Objective:
         by_weights += product @ residual
         pull = weights[:, None] * residual
         for i, at in enumerate(self.empty):
-            np.add.at(by_cells, (slice(None), at), pull * own[i - 1] * own[i - 2])
+            np.add.at(by_cells.T, at, (pull * own[i - 1] * own[i - 2]).T)  # a cell may stand in several
         return 0.5 * float(residual @ share)
 
     def _part(self, part: tuple[Triples, ...], weights: Single, cells: Single) -> tuple[float, Single, Single]:

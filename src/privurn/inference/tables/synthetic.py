@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privurn.errors import ModelError
-from privurn.inference.tables.fit import Fit, FitSettings, Progress, draw_mixture, fit_mixture
+from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, Progress, draw_mixture, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
@@ -44,7 +44,7 @@ def synthetic_table(
     found, sizes = [], []
     for number in range(copies):
         if copies == 1:
-            fit = fit_mixture(table, seed=seed, settings=settings, progress=progress)
+            fit = fit_mixture(table, seed=seed, settings=settings or AT_FACE_VALUE, progress=progress)
         else:
             fit = draw_mixture(table, seed=seed, number=number, settings=settings)
             progress(number + 1, copies, fit.misfit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from privurn.domain import TableDomain
 from privurn.errors import DomainError, ModelError
-from privurn.inference.tables.fit import FitSettings, fit_mixture
+from privurn.inference.tables.fit import AT_FACE_VALUE, FitSettings, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.likelihood import Numbers
@@ -111,8 +111,8 @@ def compare_tables(
     def release(rng: np.random.Generator) -> Codes:
         measured = mechanism.likelihood(Numbers(mechanism.simulate(counts, rng=rng)))
         own = int(rng.integers(2**31))
-        fit = fit_mixture(replace(measured, domain=domain), seed=own, settings=settings)
-        return synthetic_cells(fit.mixture, kept, seed=own)
+        fit = fit_mixture(replace(measured, domain=domain), seed=own, settings=settings or AT_FACE_VALUE)
+        return synthetic_cells(fit.mixture, kept, seed=own, zeros=domain.zero_cells)
 
     makers: dict[str, Callable[[np.random.Generator], Codes]] = {
         mechanism.name: release,
