@@ -172,9 +172,20 @@ def test_a_record_in_the_logs_would_be_found(master, logs):
 
 
 def test_the_engines_tests_hold_on_a_cluster(master):
-    """Of `test_engines.py` what compares engines, in a session on the cluster."""
-    chosen = "agree or alike or marginals or custodian"
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(Path(__file__).parent / "test_engines.py")]
+    """Of `test_engines.py` what compares engines, without its long tests, in a session on the cluster."""
+    chosen = "agree or alike or marginals"
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not long",
+        "-k",
+        chosen,
+        str(Path(__file__).parent / "test_engines.py"),
+    ]
     environment = {**ENVIRONMENT, MASTER: master}
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, check=False, timeout=1800)
     assert done.returncode == 0, done.stdout
