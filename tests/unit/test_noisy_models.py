@@ -149,9 +149,6 @@ class Probe:
     def random(self):
         return self
 
-    def __rmul__(self, block):
-        return 0.0  # the shortest jump
-
     def __lt__(self, level):
         if self.directions and level == 0.5:
             return self.directions.pop() < level

@@ -218,9 +218,9 @@ def infer(
     moves: Annotated[
         str | None,
         typer.Option(
-            help="Of sums interwoven; limit (approximate, its time does not depend on n); auto: limit for regression and normal "
-            "means from 10,000 records on; centred. Of mixtures regrouped, or plain. Centred and plain are slow: the samplers "
-            "of the literature.",
+            help="Of sums interwoven; limit (approximate, its time does not depend on n); auto: limit for regression and "
+            "normal means from 10,000 records on; centred. Of mixtures regrouped, or plain. Centred and plain are slow: the "
+            "samplers of the literature.",
             show_default="auto",
         ),
     ] = None,
