@@ -14,7 +14,7 @@ from privurn.mechanisms.registry import MECHANISMS, REGISTRY, recipes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning"),  # plain numbers say where they overflow
-    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.usefixtures("interpreted", "little_work"),
 ]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "inference.md"
@@ -23,6 +23,15 @@ CONTRACTS = {each.name: each for each in contracts(MechanismContract) if each.__
 QUICK = privurn.Run(draws=20, warm_up=10, chains=2, thin=1, seed=1)
 BINS = privurn.Bins([0, 1, 2, 3, 4])
 FORMULAS = {"LogisticRegression": ["v ~ u"]}
+
+
+@pytest.fixture
+def little_work(monkeypatch):
+    """What the prior says is drawn in plain Python here, so little of it, and few steps of a move."""
+    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 3)
+    for module in ("prior", "results"):
+        monkeypatch.setattr(f"privurn.inference.mixtures.{module}.PRIOR_ATOMS", 200)
+    monkeypatch.setattr("privurn.inference.mixtures.results.PRIOR_MEASURES", 10)
 
 
 def test_the_page_is_made_from_the_registry():
