@@ -97,7 +97,7 @@ class Coverage:
     @property
     def settings(self) -> list[Any]:
         """What has to be the same for results of an earlier run to be used."""
-        return [self.seed, MOST_RECORDS, DELTA]
+        return [self.seed, MOST_RECORDS, DELTA, repr(AT_FACE_VALUE)]
 
     def run(self, task: Task) -> dict[str, Any]:
         """One resample."""
