@@ -398,3 +398,15 @@ def test_every_kind_of_release_says_what_face_value_gives_and_does_not(kind, tmp
 
 def test_the_public_page_says_what_face_value_gives(public_page):
     assert "At face value" in Outline(public_page).words
+
+
+def test_what_must_be_known_before_figures_are_used_stands_beside_them():
+    from privurn.errors import TellsLittle
+    from privurn.reports.html.conclusions import cautions
+
+    class Found:
+        def __init__(self, *told):
+            self.cautions = lambda: told
+
+    assert "<li>the release tells little</li>" in cautions(Found(TellsLittle("the release tells little")))
+    assert cautions(Found()) == ""

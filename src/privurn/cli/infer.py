@@ -2,7 +2,6 @@
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,7 +16,7 @@ from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_beside import beside
 from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
 from privurn.cli.options import Json
-from privurn.errors import FormatError, InferenceWarning
+from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.inference.published import Published
@@ -250,6 +249,8 @@ def infer(
     --prior rate=0.1. The base measure of a mixture follows the public bounds alone; the total-gaussian kernel is the
     conjugate one for the Gaussian channel, which neal2 and neal3 need.
     """
+    from privurn.inference.cautions import unsaid
+
     typed = dict(context.params)
     asked = checked(typed)
     kind, given = _published(releases, model)
@@ -264,8 +265,7 @@ def infer(
     other = _against(against, model, kind, asked)
     if (other is not None or sensitivity) and len(given) > 1:
         raise FormatError("several releases together have nothing beside them.", hint="Leave --against and --sensitivity out")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InferenceWarning)  # those of what was asked for are said by `finish`
+    with unsaid():  # `finish` says those of what was asked for
         with _patient_bar(quiet=json) as progress:
             found = _infer(given, built, asked, progress)
             alone = replace(asked, typed={**asked.typed, "checkpoint": None})

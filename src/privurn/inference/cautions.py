@@ -8,7 +8,8 @@ the bounds. `say` gives them as Python warnings; the command line prints the sam
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -111,6 +112,14 @@ def say(found: "P", *, only: type[InferenceWarning] = InferenceWarning) -> "P":
         if isinstance(each, only):
             warnings.warn(each, stacklevel=_outside())
     return found
+
+
+@contextmanager
+def unsaid() -> Iterator[None]:
+    """No warnings of inferences meanwhile: whoever asked says them in a way of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)
+        yield
 
 
 def _outside() -> int:

@@ -4,8 +4,10 @@ import shlex
 from pathlib import Path
 
 from privurn.errors import ModelError
+from privurn.inference.cautions import unsaid
 from privurn.inference.counts.released import observe
 from privurn.inference.infer import infer
+from privurn.inference.posterior import Posterior
 from privurn.inference.run import Run
 from privurn.inference.verified import Verified
 from privurn.mechanisms.mechanism import Mechanism
@@ -60,7 +62,18 @@ def conclusions(folder: Path, certificate: Certificate) -> Markup:
     synthetic = certificate["synthetic"]
     if synthetic is None:
         return Markup("")
-    found = infer(folder, run=Run(draws=DRAWS, seed=int(synthetic["seed"])))
+    with unsaid():
+        return _concluded(infer(folder, run=Run(draws=DRAWS, seed=int(synthetic["seed"]))), certificate)
+
+
+def cautions(found: Posterior) -> Markup:
+    """What must be known before the figures are used; nothing where there is nothing."""
+    told = [str(each) for each in found.cautions()]
+    return joined([tag("p", "Before these figures are used:"), bullets(told)]) if told else Markup("")
+
+
+def _concluded(found: Posterior, certificate: Certificate) -> Markup:
+    synthetic = certificate["synthetic"]
     rows = [
         (each.name, number(each.mean), number(each.deviation), f"{number(each.lower)} to {number(each.upper)}")
         for each in found.summary()
@@ -68,6 +81,7 @@ def conclusions(folder: Path, certificate: Certificate) -> Markup:
     parts = [
         tag("p", COPIES if synthetic["copies"] > 1 else FACE_VALUE),
         table("Posterior of the population, from the measurements alone", ("", "mean", "sd", "95% interval"), rows),
+        cautions(found),
     ]
     if len(certificate["domain"]["columns"]) == 1:
         parts.append(

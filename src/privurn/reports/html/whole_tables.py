@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.domain import TableDomain
+from privurn.inference.cautions import unsaid
 from privurn.inference.run import Run
 from privurn.inference.tables.fitted import FittedMarginal, fitted_marginals
 from privurn.inference.tables.posterior import table_posterior
@@ -18,6 +19,7 @@ from privurn.inference.verified import verified
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.certificate import Certificate
 from privurn.reports.comparison.whole_tables import Codes, marginal_distances, resampled, shuffled, worst_pairs
+from privurn.reports.html.conclusions import cautions
 from privurn.reports.html.markup import Markup, joined, number, section, table, tag
 from privurn.reports.html.pictures import bars
 from privurn.reports.html.released import labels_of, other_table
@@ -181,7 +183,8 @@ def _worst(found: tuple[FittedMarginal, ...], domain: TableDomain) -> Markup:
 def _conclusions(measured: MeasuredTable, certificate: Certificate) -> Markup:
     """Means and shares with intervals, from the measurements alone."""
     synthetic = certificate["synthetic"]
-    found = table_posterior(measured, run=Run(seed=0 if synthetic is None else int(synthetic["seed"])))
+    with unsaid():
+        found = table_posterior(measured, run=Run(seed=0 if synthetic is None else int(synthetic["seed"])))
     rows = [
         (each.name, number(each.mean), number(each.deviation), f"{number(each.lower)} to {number(each.upper)}")
         for each in found.summary()[:MOST_FIGURES]
@@ -190,6 +193,7 @@ def _conclusions(measured: MeasuredTable, certificate: Certificate) -> Markup:
     parts = [
         tag("p", FACE_VALUE if synthetic is None or synthetic["copies"] == 1 else COPIES),
         table("Of the population, from the measurements alone", ("", "estimate", "sd", "95% interval"), rows),
+        cautions(found),
         tag("p", f"How: {found.attributes['how']}." + (f" {left:,} more: privurn infer." if left else "")),
     ]
     return section("What may be concluded", joined(parts), name="conclusions")
