@@ -222,7 +222,7 @@ def prior_tables(*, n: int, cells: int, runs: int) -> list[np.ndarray]:
     return [rng.multinomial(n, polya_shares(splits, rng=rng)) for _ in range(runs)]
 
 
-@pytest.mark.parametrize(("n", "cells", "epsilon"), [(2000, 64, 1.0), (500, 33, 0.3)])
+@pytest.mark.parametrize(("n", "cells", "epsilon"), [(500, 33, 0.3), pytest.param(2000, 64, 1.0, marks=pytest.mark.long)])
 def test_forecasts_of_ordered_cells_hold_in_other_runs(n, cells, epsilon):
     guarantee, order = Guarantee(epsilon=epsilon, delta=0.0), OrderedCells((cells,), (0,))
     found, tables = planned(n, cells, guarantee), prior_tables(n=n, cells=cells, runs=100)
