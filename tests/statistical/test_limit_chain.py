@@ -127,7 +127,7 @@ LOGISTIC = LogisticModel(lower=TWO[0][:1], upper=TWO[1][:1], prior=LogisticPrior
 @pytest.mark.parametrize("secret", [False, True], ids=["public", "secret"])
 @pytest.mark.parametrize("model", [LINEAR, LOGISTIC], ids=["linear", "logistic"])
 def test_agreement_with_every_record_drawn(model, secret):
-    """n = 1,000: quantiles of all parameters agree to a tenth of a deviation; with wrong noise they do not."""
+    """n = 1,000: quantiles of one are where they are among the draws of the other; with wrong noise they are not."""
     rng = np.random.default_rng(5)
     deviation = {"tau": 1.5} if model is LINEAR else {}
     theta = model.pack(beta=[0.3, -1.0], mu=[0.5], Phi=np.array([[1.2]]), **deviation)
@@ -136,18 +136,17 @@ def test_agreement_with_every_record_drawn(model, secret):
     size = {"noisy_n": 1004.0, "noisy_n_scale": 5.0} if secret else {"n": 1000}
     observed = Observed(values=values, scales=scales, **size)
     plain = fit(model, observed=observed, moves="interwoven", run=Run(seed=1, draws=4000)).draws
-    limit = fit(model, observed=observed, moves="limit", run=Run(seed=1, draws=4000)).draws
-    apart = _apart(plain, limit)
-    assert apart < 0.12
-    wrong = Observed(values=values, scales=2.0 * scales, **size)
-    assert _apart(plain, fit(model, observed=wrong, moves="limit", run=Run(seed=1, draws=1000)).draws) > 0.25
+    limit = fit(model, observed=observed, moves="limit", run=Run(seed=1, draws=2000)).draws
+    assert _apart(plain, limit) < 0.06  # five Monte Carlo errors: some 3,000 effective draws
+    wrong = Observed(values=values, scales=4.0 * scales, **size)
+    assert _apart(plain, fit(model, observed=wrong, moves="limit", run=Run(seed=1, draws=500)).draws) > 0.12
 
 
 def _apart(one, other):
-    """Largest difference of a quantile, in deviations."""
-    found = []
-    for (_, first), (_, second) in zip(one.numbers(), other.numbers(), strict=True):
-        if np.std(first) > 0:
-            levels = np.quantile(first, (0.05, 0.25, 0.5, 0.75, 0.95)) - np.quantile(second, (0.05, 0.25, 0.5, 0.75, 0.95))
-            found.append(np.abs(levels).max() / np.std(first))
+    """Largest difference between a quantile's level among the draws of one and its rank among those of the other."""
+    levels, found = np.array([0.05, 0.25, 0.5, 0.75, 0.95]), [0.0]
+    for (name, first), (_, second) in zip(one.numbers(), other.numbers(), strict=True):
+        if name != "n":  # whole numbers have ties
+            cuts = np.quantile(first, levels)
+            found.append(np.abs([np.mean(second < cut) for cut in cuts] - levels).max())
     return max(found)
