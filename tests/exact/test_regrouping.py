@@ -140,7 +140,8 @@ def test_marginal_densities_are_integrals(channel):
         record, atoms, found = make(scale, -10.0, 10.0), np.array([[*atom, 0.0]]), np.empty((1, len(z)))
         update_marginals.table[make, GaussianKernel](record, kernel, z, atoms, 0, found, 0)
         logs = [log_marginal.table[make, GaussianKernel](record, kernel, each, atoms, 0) for each in z]
-        assert np.log(found[0]) == pytest.approx(logs, abs=1e-11)
+        seen = np.array(logs) > -600.0  # what is no float any more is 0
+        assert np.log(found[0, seen]) == pytest.approx(np.array(logs)[seen], abs=1e-11)
         if scale >= 1.0:  # wide enough for plain quadrature
             law, marks = stats.norm(*atom), [-10.0, *np.clip(z, -10.0, 10.0), 10.0, atom[0]]
             for i, each in enumerate(z):
