@@ -14,7 +14,7 @@ from examples.spark_demo import cluster
 
 import privurn
 from privurn.privacy.ledger import Ledger
-from spark_session import MASTER, why_not
+from spark_session import why_not
 
 pytestmark = pytest.mark.long
 
@@ -169,24 +169,3 @@ def test_a_record_in_the_logs_would_be_found(master, logs):
     done = subprocess.run([sys.executable, "-c", FAILING, master], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert "failed, as it should" in done.stdout, done.stderr
     assert any(b"PLANTED-" in each.read_bytes() for each in logs.rglob("*") if each.is_file())
-
-
-def test_the_engines_tests_hold_on_a_cluster(master):
-    """Of `test_engines.py` what compares engines, without its long tests, in a session on the cluster."""
-    chosen = "agree or alike or marginals"
-    words = [
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not long",
-        "-k",
-        chosen,
-        str(Path(__file__).parent / "test_engines.py"),
-    ]
-    environment = {**ENVIRONMENT, MASTER: master}
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, check=False, timeout=1800)
-    assert done.returncode == 0, done.stdout
-    assert "skipped" not in done.stdout
