@@ -160,6 +160,26 @@ def test_moves_keep_the_posterior():
     assert min(found.values()) > ALPHA, found
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_gaussian_kernels_are_regrouped_unless_asked_otherwise():
+    from privurn import Run
+    from privurn.errors import ModelError
+    from privurn.inference import mixtures as mix
+    from privurn.mechanisms.local import LaplaceChannel
+
+    model = mix.MixtureModel(channel=LaplaceChannel(bounds=(-6, 6), scale=2.0), kernel=mix.GaussianKernel())
+    given = {"model": model, "run": Run(chains=1, warm_up=1, draws=3, thin=1, seed=1, threads=1)}
+    released, keep = np.array([-4.0, -3.0, 2.5, 4.0, 9.0]), mix.Keep(allocations=True)
+    usual = mix.fit_mixture(released, keep=keep, **given).draws
+    assert usual.attributes["moves"] == "regrouped"
+    assert usual["weights"].sum(axis=-1) == pytest.approx(1.0)
+    assert np.array_equal(usual["allocations"].max(axis=-1) + 1, usual["n_clusters"])
+    assert mix.fit_mixture(released, moves="plain", **given).draws.attributes["moves"] == "plain"
+    with pytest.raises(ModelError, match="not known"):
+        mix.fit_mixture(released, moves="wild", **given)
+
+
 @pytest.mark.long
 def test_moves_keep_the_posterior_of_every_mixing_and_channel():
     found = in_plain_python(__file__, "more")
