@@ -6,7 +6,7 @@ are not passed on.
 """
 
 from privurn.tables.counting import check_rows, count_cells, count_labels
-from privurn.tables.output import decode, decode_labels, row_count, to_kind, write
+from privurn.tables.output import decode, decode_labels, to_kind, write
 from privurn.tables.sources import Source, frame_kind, open_table
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "decode_labels",
     "frame_kind",
     "open_table",
-    "row_count",
     "to_kind",
     "write",
 ]

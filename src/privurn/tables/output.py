@@ -187,15 +187,3 @@ def for_spreadsheets(table: Any) -> Any:
         texts = pa.array([marked(text) for text in coded.dictionary.to_pylist()], pa.string())
         table = table.set_column(i, table.column_names[i], texts.take(coded.indices))
     return table.rename_columns([marked(name) for name in table.column_names])
-
-
-def row_count(path: Path) -> int:
-    """Rows of a released file; a lone missing value is an empty line in CSV, and counts."""
-    import csv
-
-    import pyarrow.parquet
-
-    if path.suffix == ".parquet":
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
-    with path.open(newline="", encoding="utf-8") as handle:
-        return sum(1 for _ in csv.reader(handle)) - 1
