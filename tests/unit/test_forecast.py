@@ -297,4 +297,5 @@ def test_a_forecast_of_many_cells_holds_in_other_runs():
     order = OrderedCells((cells,), (0,))
     tables = prior_tables(n=n, cells=cells, runs=60)
     again = simulated(lambda counts, rng: simulated_records(made, counts, rng=rng), tables, order)
-    assert max(off(found, again)) < WITHIN
+    distance, _, share = off(found, again)  # of a mean twelve tables tell too little: docs/explanation/expected-errors.md
+    assert max(distance, share) < WITHIN
