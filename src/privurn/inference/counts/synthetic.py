@@ -36,7 +36,10 @@ def synthetic_table(
     else:
         chosen = np.linspace(0, len(shares) - 1, copies).astype(np.int64)
         wanted = [_scaled(counts[d], float(np.rint(sizes[d]))) for d in chosen]
-    check_records(sum(round(float(each.sum())) for each in wanted))
+    total = sum(round(float(each.sum())) for each in wanted)
+    if total == 0:
+        raise ModelError("what was released tells of no record at all.")
+    check_records(total)
     tables = [balanced_counts(tree, each, rng=rng)[0] for each in wanted]
     return records_of(tables, domain=domain, rng=rng, seed=seed or 0)
 
