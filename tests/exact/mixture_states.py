@@ -175,9 +175,14 @@ def digests(draws):
 
 def in_plain_python(file, task):
     """Run a task of a test file in a process without numba's compiler."""
+    return in_a_process(file, task, NUMBA_DISABLE_JIT="1")
+
+
+def in_a_process(file, task, **environment):
+    """Run a task of a test file in a process of its own."""
     done = subprocess.run(
         [sys.executable, file, task],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
