@@ -44,6 +44,7 @@ def folder(tmp_path_factory):
 def call(folder, *words):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setenv("COLUMNS", "200")  # no word of a table is broken
         return CliRunner().invoke(app, [str(word) for word in words])
 
 
@@ -64,7 +65,7 @@ def test_everything_is_shown_and_written(folder):
     files = ["--plot", "intervals=i.png", "--plot", "n=n.png", "-o", "draws.nc", "--synthetic", "new.csv"]
     done = call(folder, "infer", "stats.json", *QUICK, "--naive", *files)
     assert done.exit_code == 0, done.output
-    for words in ("beta[intercept]", "beta[age]", "beta[dose]", "mu[age]", "ignores", "R-hat", "reversible jump"):
+    for words in ("beta[intercept]", "beta[age]", "beta[dose]", "mu[age]", "ignores noise", "R-hat", "reversible jump"):
         assert words in done.output.replace("\n", " ")
     assert all((folder / name).exists() for name in ("i.png", "n.png", "draws.nc"))
     with (folder / "new.csv").open() as lines:
