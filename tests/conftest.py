@@ -85,12 +85,13 @@ FAMILY = {name: family for family, names in KERNELS.items() for name in names}
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the long cases; tests that need the same kernels come together, the longest families first."""
+    """Mark the long cases; tests that need the same kernels come together, then files with long ones."""
     order = {family: at for at, family in enumerate(KERNELS)}
     for item in items:
         if item.nodeid.removeprefix("tests/") in LONG_CASES:
             item.add_marker(pytest.mark.long)
-    items.sort(key=lambda item: order.get(FAMILY.get(item.path.stem), len(order)))
+    slow = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (order.get(FAMILY.get(item.path.stem), len(order)), item.path not in slow))
 
 
 def pytest_collection_finish():
@@ -105,13 +106,15 @@ def pytest_sessionfinish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """One worker for each file, and for all files of a family."""
+    """One worker for each file; without the long tests, when compiling takes the time, one for a family of files."""
     from xdist.scheduler import LoadFileScheduling
+
+    quick = "not long" in config.getvalue("markexpr")
 
     class FamiliesTogether(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return FAMILY.get(Path(file).stem, file)
+            return FAMILY.get(Path(file).stem, file) if quick else file
 
     return FamiliesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
