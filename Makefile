@@ -24,10 +24,12 @@ spark-demo: $(READY)  ## the main job on a Spark cluster that it starts on this 
 	$(BIN)/python examples/spark_demo.py
 
 # Kernels of the fast tests are compiled with less effort, in a cache of their own; test-full takes those that users have.
-QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 PRIVURN_CACHE_DIR=$(CURDIR)/$(VENV)/kernels
+QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 PRIVURN_CACHE_DIR=$(CURDIR)/$(VENV)/kernels PYTHONDONTWRITEBYTECODE=
 
+# Asserts are not taken apart, which would take longer than all imports; those that fail run once more to be explained.
 test: $(READY)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
-	$(QUICKLY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long'
+	$(QUICKLY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long' --assert=plain \
+	  || ($(QUICKLY) $(BIN)/python -m pytest -q -m 'not long' --last-failed --last-failed-no-failures=none; exit 1)
 
 PYTHONS := python3.11 python3.12 python3.13
 

@@ -5,6 +5,7 @@ import pkgutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the tests of every folder
 from filthy_memory import filthy_empty
 
 # `make test` tries the same examples every time, so that a failure is the change's; `make test-full` looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("exploring", deadline=None)
 settings.load_profile("repeatable")
 
@@ -123,6 +124,16 @@ def pytest_configure(config):
     """Made-up tables are often tiny, mostly clamped or missing: what is said of that fails the tests of it alone."""
     for kind in ("ConfidentialWarning", "TellsLittle", "PriorDecides", "MuchClamped"):
         config.addinivalue_line("filterwarnings", f"ignore::privurn.errors.{kind}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_once():
+    """Typer's runner builds the whole command line for every call: once is enough, as for users."""
+    import typer.testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
+        yield
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ SLOW = {
         "statistics",
         "tables",
     )
-}
+} | {"docs/what-the-papers-guarantee.md"}
 """Pages whose examples take a quarter of a minute or more."""
 WITH_EXAMPLES = [
     pytest.param(page, marks=[pytest.mark.long] if name(page) in SLOW else [], id=name(page))

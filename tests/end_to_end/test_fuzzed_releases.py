@@ -28,8 +28,8 @@ from release_twin import PlayedEntropy, UrnTwin, bin_cell, category_cell, grid_c
 
 F = Fraction
 EXPLORING = settings.get_current_profile_name() == "exploring"
-FUZZED = settings(max_examples=10_000 if EXPLORING else 300, suppress_health_check=list(HealthCheck), deadline=None)
-LARGE = settings(max_examples=3_000 if EXPLORING else 150, suppress_health_check=list(HealthCheck), deadline=None)
+FUZZED = settings(max_examples=10_000 if EXPLORING else 100, suppress_health_check=list(HealthCheck), deadline=None)
+LARGE = settings(max_examples=3_000 if EXPLORING else 75, suppress_health_check=list(HealthCheck), deadline=None)
 
 OURS = ["joint_cell", "n", "label", "cell", "t", "c0", "categories_0", "readable_0", "present_0", "number", "rowid", "value"]
 LETTERS = "aZé0_ .'\"`;[]{}*?%=-,:/\\#$"

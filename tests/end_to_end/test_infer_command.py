@@ -161,6 +161,18 @@ def test_the_help_has_examples(run):
     assert "privurn infer out" in done.stdout
 
 
+def test_a_run_that_is_interrupted_between_two_pieces_leaves_nothing(run, folder, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    before = sorted(folder.iterdir())
+    monkeypatch.setattr("privurn.inference.run._figures", interrupted)
+    done = run("urn", *QUICK, "-o", "late.nc", "--plot", "late.png")
+    assert done.returncode == 130
+    assert "nothing is half-written" in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
 def test_an_interrupted_run_leaves_nothing(folder):
     before = sorted(folder.iterdir())
     words = ["urn", "--draws", "1000000", "--seed", "1", "-o", "late.nc", "--plot", "late.png"]

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from privurn.cli.main import app, spoken
+from privurn.cli.main import command, spoken
 from privurn.errors import CalibrationError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import rounded_up
 from privurn.mechanisms.choice import choose
@@ -32,7 +32,7 @@ def table(tmp_path_factory):
 
 
 def attempt(table, out, words):
-    app(["release", str(table), *words, "--seed", "1", "-o", str(out)], standalone_mode=False)
+    command()(["release", str(table), *words, "--seed", "1", "-o", str(out)], standalone_mode=False)
 
 
 def alternatives(error):

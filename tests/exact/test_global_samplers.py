@@ -304,6 +304,7 @@ def test_a_run_may_be_cut_anywhere(make):
     assert sampler.fingerprint() != make(model=model, released=(1, 5, -1)).fingerprint()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_killed_runs_continue(tmp_path):
     model, _ = toy(MIXINGS["process"], 6)
     given, run = {"model": model, "sampler": "slice"}, Run(draws=40, warm_up=20, thin=1, chains=2, seed=4)

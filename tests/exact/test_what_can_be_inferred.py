@@ -20,7 +20,7 @@ pytestmark = [
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "inference.md"
 ROWS = {row.name: row for row in matrix()}
 CONTRACTS = {each.name: each for each in contracts(MechanismContract) if each.__name__.startswith("Test")}
-QUICK = privurn.Run(draws=20, warm_up=10, chains=2, thin=1, seed=1)
+QUICK = privurn.Run(draws=8, warm_up=4, chains=2, thin=1, seed=1)
 BINS = privurn.Bins([0, 1, 2, 3, 4])
 FORMULAS = {"LogisticRegression": ["v ~ u"]}
 

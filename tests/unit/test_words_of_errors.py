@@ -10,7 +10,7 @@ import pytest
 
 import privurn
 from privurn.cli.flags import translated, typed
-from privurn.cli.main import app, spoken
+from privurn.cli.main import command, spoken
 from privurn.cli.mechanism_options import recipe_fields
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, Placeholder
 from privurn.inference.draws import NotMixed
@@ -129,7 +129,7 @@ def test_an_option_that_a_mechanism_does_not_have_is_refused(alias, tmp_path):
     for flag, each in others.items():
         own = [*needed, f"--{flag}", *([] if each.type is bool else ["1"])]
         with pytest.raises(FormatError, match=f"the mechanism {alias} has no --{flag}: that is for "):
-            app([*place, "--epsilon", "1", "-o", str(out), "--mechanism", alias, *own], standalone_mode=False)
+            command()([*place, "--epsilon", "1", "-o", str(out), "--mechanism", alias, *own], standalone_mode=False)
         assert not out.exists()
 
 
@@ -159,7 +159,7 @@ def test_no_function_or_method_of_inference_takes_more_than_ten_parameters():
 
 
 def test_commands_still_take_every_option_of_every_mechanism():
-    command = __import__("typer").main.get_command(app).commands["release"]
+    release = command().commands["release"]
     known = {flag for kind in RECIPES.values() for flag in recipe_fields(kind)}
-    context = command.make_context("release", ["x.csv", "--epsilon", "1", "-o", "out"])
-    assert known <= {name.removeprefix("--") for each in command.get_params(context) for name in each.opts}
+    context = release.make_context("release", ["x.csv", "--epsilon", "1", "-o", "out"])
+    assert known <= {name.removeprefix("--") for each in release.get_params(context) for name in each.opts}

@@ -60,13 +60,16 @@ def noisy_integers(exact: NDArray[np.int64], *, noise: NoiseKind, scale: float) 
 @lru_cache(maxsize=16)
 def measurement(noise: NoiseKind, scale: float) -> Any:
     """OpenDP's measurement on vectors of 64-bit integers."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # its prelude would import Polars, half a second
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    integers = vector_domain(atom_domain(T="i64"))
     if noise == "gaussian":
-        return (integers, dp.l2_distance(T="f64")) >> dp.m.then_gaussian(scale=scale)
-    return (integers, dp.l1_distance(T="i64")) >> dp.m.then_laplace(scale=scale)
+        return make_gaussian(integers, l2_distance(T="f64"), scale=scale)
+    return make_laplace(integers, l1_distance(T="i64"), scale=scale)
 
 
 def simulated_noise(shape: tuple[int, ...], *, noise: NoiseKind, scale: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -106,4 +106,4 @@ def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Gene
 
 def public_seed(entropy: Any) -> int:
     """A seed for the certificate; not the noise's."""
-    return int(entropy.integers(SEEDS, size=1)[0])
+    return int(entropy.below(SEEDS))
