@@ -222,9 +222,9 @@ def runs(model, observed, name, *, seeds, **options):
 def test_maximum_of_a_proportion_whose_n_is_unsure():
     exact = peak(lambda p: proportion_likelihood(UNSURE, p), 0.01, 0.99)
     assert exact == pytest.approx(0.6496, abs=1e-3)
-    [estimate], [error] = runs(ODDS, UNSURE, "probability", seeds=[1])
-    assert error < 0.006
-    assert abs(estimate - exact) < 4.0 * error
+    estimates, errors = runs(ODDS, UNSURE, "probability", seeds=range(3))
+    assert np.median(errors) < 0.006  # a single one is judged by seven degrees of freedom
+    assert np.all(np.abs(estimates - exact) < 4.0 * errors)
 
 
 @pytest.mark.long
@@ -242,7 +242,7 @@ def test_stated_errors_are_what_estimates_are_off_by(kind):
     """Twelve seeds: the ratio of mean squares is about F(12, 84), beyond 3.5 or below 1/6 once in ten thousand."""
     if kind == "proportion":
         exact = peak(lambda p: proportion_likelihood(UNSURE, p), 0.01, 0.99)
-        estimates, errors = runs(ODDS, UNSURE, "probability", seeds=range(12), iterations=6000)
+        estimates, errors = runs(ODDS, UNSURE, "probability", seeds=range(12))  # 6000 sweeps may not settle it
     else:
         exact = peak(lambda rate: rate_likelihood(COUNTS, rate), 0.5, 6.0)
         estimates, errors = runs(PoissonModel(upper=8), COUNTS, "rate", seeds=range(12), iterations=6000)
