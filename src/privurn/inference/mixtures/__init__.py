@@ -5,6 +5,7 @@
 Kernels, mixings and channels multiply: any sampler takes any combination (docs/design-mixtures.md).
 """
 
+from privurn.inference.mixtures.fitted import DensityEstimate
 from privurn.inference.mixtures.global_samplers import (
     GlobalMixtureModel,
     GlobalNeal5,
@@ -16,7 +17,7 @@ from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, Co
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess, FiniteDirichlet, GammaPrior, PitmanYorProcess
 from privurn.inference.mixtures.model import MixtureModel, OwnChannel, TableChannel
-from privurn.inference.mixtures.posterior import DensityEstimate, MixturePosterior, fit_mixture
+from privurn.inference.mixtures.posterior import MixturePosterior, fit_mixture
 from privurn.inference.mixtures.samplers import Keep, Neal5, SliceSampler
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
 

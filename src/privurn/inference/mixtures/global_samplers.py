@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privurn.errors import DomainError, ModelError, SamplingError
+from privurn.inference.mixtures.fitted import Question
 from privurn.inference.mixtures.kernels import Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.model import EDGE, Observed
-from privurn.inference.mixtures.posterior import MixturePosterior, Question, make_sampler, run_sampler
+from privurn.inference.mixtures.posterior import MixturePosterior, make_sampler, run_sampler
 from privurn.inference.mixtures.samplers import Keep, MixtureSampler, parts
 from privurn.inference.run import Arrays, Run
 from privurn.mechanisms.local import GlobalChannel

@@ -2,27 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privurn.domain import JointDomain
 from privurn.errors import InferenceWarning, ModelError
 from privurn.inference.cautions import say
-from privurn.inference.counts.functionals import Functional
-from privurn.inference.draws import Draws, check_level
+from privurn.inference.draws import Draws
+from privurn.inference.mixtures import results
+from privurn.inference.mixtures.clustering import CoClustering, PointClustering
+from privurn.inference.mixtures.fitted import FittedMixture, Question
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
-from privurn.inference.mixtures.model import AnyMixture, MixtureModel
-from privurn.inference.mixtures.prior import grid_points, measure_densities
+from privurn.inference.mixtures.model import MixtureModel
 from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler
-from privurn.inference.posterior import Posterior
 from privurn.inference.run import Lengths, Run, run_engine
-
-if TYPE_CHECKING:
-    from privurn.inference.mixtures.clustering import CoClustering, PointClustering
-    from privurn.inference.mixtures.results import Informativeness
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
@@ -56,44 +51,13 @@ SAMPLERS: Mapping[str, type[MixtureSampler]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DensityEstimate:
-    """Posterior mean density of the confidential values at `grid`, with a pointwise equal-tailed band."""
-
-    grid: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    level: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked of a mixture: `functionals` of the population (none: the usual figures), and how its cells are called.
-
-    `labels` are the categories, those of several columns one after the other; `domain` is where they were listed.
-    Numbers are of `column`.
-    """
-
-    functionals: tuple[Functional, ...] = ()
-    labels: tuple[str, ...] = ()
-    domain: JointDomain | None = None
-    column: str = "x"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class MixturePosterior(Posterior):
+class MixturePosterior(FittedMixture):
     """Draws from the posterior of a mixture, and what follows from them. Holds nothing but what was released or drawn."""
-
-    model: AnyMixture
-    draws: Draws
-    question: Question = Question()
 
     @property
     def shown(self) -> Draws:
         """Figures of the confidential population; of what was kept where there are none."""
-        from privurn.inference.mixtures import results
-
         if self.question.functionals:
             return self.draws.only([each.name for each in self.question.functionals])
         if "atoms" not in self.draws or not (self.model.kernel.categorical or results.has_bounds(self)):
@@ -137,74 +101,34 @@ class MixturePosterior(Posterior):
 
     def prior_draws(self) -> Mapping[str, NDArray[Any]]:
         """Figures of mixing measures from the prior (`results.prior_figures`)."""
-        from privurn.inference.mixtures import results
-
         return results.prior_figures(self)
 
     def clamped_shares(self) -> Mapping[str, float]:
         """What the drawn densities put beyond the public bounds (`results.beyond_bounds`)."""
-        from privurn.inference.mixtures import results
-
         return results.beyond_bounds(self)
-
-    @property
-    def n_clusters(self) -> NDArray[np.int64]:
-        """Number of clusters, (chain, draw)."""
-        return self.draws["n_clusters"]
-
-    def densities(self, grid: ArrayLike) -> NDArray[np.float64]:
-        """Density of every draw's mixing measure at the grid: (draws of all chains, grid)."""
-        kernel, points = self.model.kernel, grid_points(grid)
-        if "density" in self.draws and np.array_equal(points, np.asarray(self.draws.coords["grid"])):
-            return self.draws.flat("density")
-        if kernel.categorical:
-            raise ModelError("a density on a grid is for kernels on numbers.")
-        if "atoms" not in self.draws:
-            raise ModelError("the atoms were not kept.", hint="keep=Keep(atoms=4096), or the density_grid that was asked for")
-        return measure_densities(kernel, self.draws.flat("weights"), self.draws.flat("atoms"), points)
-
-    def density(self, grid: ArrayLike, *, level: float = 0.95) -> DensityEstimate:
-        """Posterior mean and pointwise band of the density of the confidential values."""
-        check_level(level, of="a band")
-        drawn = self.densities(grid)
-        lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-        points = np.asarray(grid, np.float64)
-        return DensityEstimate(grid=points, mean=drawn.mean(axis=0), lower=lower, upper=upper, level=level)
 
     def population(self, **options: Any) -> Draws:
         """Mean, deviation and quantiles of the confidential population, or shares of categories (`results.population`)."""
-        from privurn.inference.mixtures import results
-
         return results.population(self, **options)
 
     def predict(self, n: int, **options: Any) -> NDArray[Any]:
         """Synthetic records from the posterior predictive law (`results.predict`)."""
-        from privurn.inference.mixtures import results
-
         return results.predict(self, n, **options)
 
-    def co_clustering(self, **options: Any) -> "CoClustering":
+    def co_clustering(self, **options: Any) -> CoClustering:
         """How often each two records are in one cluster (`results.co_clustering`)."""
-        from privurn.inference.mixtures import results
-
         return results.co_clustering(self, **options)
 
-    def point_clustering(self, **options: Any) -> "PointClustering":
+    def point_clustering(self, **options: Any) -> PointClustering:
         """One clustering in the middle of the draws (`results.point_clustering`)."""
-        from privurn.inference.mixtures import results
-
         return results.point_clustering(self, **options)
 
-    def informativeness(self, **options: Any) -> "Informativeness":
+    def informativeness(self, **options: Any) -> results.Informativeness:
         """Whether the release tells anything: posterior against prior (`results.informativeness`)."""
-        from privurn.inference.mixtures import results
-
         return results.informativeness(self, **options)
 
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> Any:
         """Pictures: kind="density", "clusters", "together" or "traces" (`results.plot`)."""
-        from privurn.inference.mixtures import results
-
         return results.plot(self, kind=kind or "density", level=self.checked_level(level), **options)
 
 
@@ -310,14 +234,12 @@ def run_sampler(
     stated: Mapping[str, Any] | None = None,
 ) -> MixturePosterior:
     """Chains of a sampler as the posterior of its model; `stated` goes to the draws' attributes."""
-    from privurn.inference.mixtures.results import with_population
-
     model, asked = sampler.model, question or Question()
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
     attributes["moves"] = "regrouped" if sampler.regroup else "plain"
 
     def finished(draws: Draws) -> MixturePosterior:
-        return with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
+        return results.with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
 
     found, _ = run_engine(
         sampler,

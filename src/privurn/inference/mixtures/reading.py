@@ -16,11 +16,12 @@ from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.released import Observed as CountsObserved
 from privurn.inference.counts.released import observe
+from privurn.inference.mixtures.fitted import Question
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, fit_global_mixture
 from privurn.inference.mixtures.kernels import BetaKernel, CategoricalKernel, GaussianKernel, Kernel
 from privurn.inference.mixtures.mixings import DirichletProcess, Mixing
 from privurn.inference.mixtures.model import MixtureModel
-from privurn.inference.mixtures.posterior import MixturePosterior, Moves, Question, SamplerName, fit_mixture
+from privurn.inference.mixtures.posterior import MixturePosterior, Moves, SamplerName, fit_mixture
 from privurn.inference.mixtures.samplers import Keep
 from privurn.inference.mixtures.total_gaussian import TotalGaussianKernel
 from privurn.inference.run import Run

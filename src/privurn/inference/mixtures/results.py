@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,8 @@ from privurn.inference.counts.plans import reduce
 from privurn.inference.draws import Draws
 from privurn.inference.mixtures import clustering
 from privurn.inference.mixtures.clustering import CoClustering, Loss, PointClustering
+from privurn.inference.mixtures.fitted import FittedMixture
 from privurn.inference.mixtures.mixings import GammaPrior
-from privurn.inference.mixtures.posterior import MixturePosterior
 from privurn.inference.mixtures.prior import (
     PRIOR_ATOMS,
     base_atoms,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+F = TypeVar("F", bound=FittedMixture)
 Picture = Literal["density", "clusters", "together", "traces"]
 
 POINTS = 256
@@ -74,16 +75,16 @@ class Informativeness:
         return least_distance >= SMALL_DISTANCE or most_spread <= LARGE_SPREAD
 
 
-def has_bounds(posterior: MixturePosterior) -> bool:
+def has_bounds(posterior: FittedMixture) -> bool:
     """Whether the channel has public bounds, between which figures of numbers can be worked out."""
     return _bounds(posterior) is not None
 
 
-def _bounds(posterior: MixturePosterior) -> tuple[float, float] | None:
+def _bounds(posterior: FittedMixture) -> tuple[float, float] | None:
     return getattr(posterior.model.channel, "bounds", None)
 
 
-def bounds_of(posterior: MixturePosterior) -> tuple[float, float]:
+def bounds_of(posterior: FittedMixture) -> tuple[float, float]:
     """Public bounds of the confidential values."""
     stated = _bounds(posterior)
     if stated is None or posterior.model.kernel.categorical:
@@ -91,13 +92,13 @@ def bounds_of(posterior: MixturePosterior) -> tuple[float, float]:
     return float(stated[0]), float(stated[1])
 
 
-def default_grid(posterior: MixturePosterior, *, points: int = POINTS) -> Floats:
+def default_grid(posterior: FittedMixture, *, points: int = POINTS) -> Floats:
     """Middles of equal cells between the public bounds."""
     lower, upper = bounds_of(posterior)
     return lower + (upper - lower) * (np.arange(points) + 0.5) / points
 
 
-def population(posterior: MixturePosterior, *, levels: Sequence[float] = LEVELS, labels: Sequence[str] | None = None) -> Draws:
+def population(posterior: FittedMixture, *, levels: Sequence[float] = LEVELS, labels: Sequence[str] | None = None) -> Draws:
     """Draws of the number of clusters, of a random strength, and of figures of the confidential population.
 
     For numbers: mean, deviation and quantiles of the drawn density between the public bounds, scaled to mass 1 there (the model
@@ -132,7 +133,7 @@ def _quantile(level: float) -> str:
     return f"q{level:g}"
 
 
-def _figures(posterior: MixturePosterior, levels: Sequence[float]) -> dict[str, Floats]:
+def _figures(posterior: FittedMixture, levels: Sequence[float]) -> dict[str, Floats]:
     """Mean, deviation and quantiles of every drawn density, between the bounds."""
     shape, grid = posterior.draws["n_clusters"].shape, default_grid(posterior)
     masses = _within_bounds(posterior, grid)
@@ -145,7 +146,7 @@ def _figures(posterior: MixturePosterior, levels: Sequence[float]) -> dict[str, 
     return {name: each.reshape(shape) for name, each in found.items()}
 
 
-def with_population(posterior: MixturePosterior) -> MixturePosterior:
+def with_population(posterior: F) -> F:
     """The same with the figures of `population`, and what was asked for, among its draws, so that a file holds them."""
     if "atoms" not in posterior.draws or not (posterior.model.kernel.categorical or _bounds(posterior)):
         return posterior
@@ -160,7 +161,7 @@ def with_population(posterior: MixturePosterior) -> MixturePosterior:
     return replace(posterior, draws=joined)
 
 
-def _asked(posterior: MixturePosterior) -> dict[str, Floats]:
+def _asked(posterior: FittedMixture) -> dict[str, Floats]:
     """Functionals of every drawn density between the bounds, or of the drawn shares of the joint categories."""
     question, kernel = posterior.question, posterior.model.kernel
     if not question.functionals:
@@ -181,7 +182,7 @@ def _asked(posterior: MixturePosterior) -> dict[str, Floats]:
     return {name: np.array([row[name] for row in rows]).reshape(shape) for name in reduction.names}
 
 
-def prior_figures(posterior: MixturePosterior) -> dict[str, Floats]:
+def prior_figures(posterior: FittedMixture) -> dict[str, Floats]:
     """What is shown of a posterior, of mixing measures drawn from the prior: by the names that summaries use."""
     if "atoms" not in posterior.draws or not (posterior.model.kernel.categorical or _bounds(posterior)):
         return {}
@@ -193,7 +194,7 @@ def prior_figures(posterior: MixturePosterior) -> dict[str, Floats]:
     return {name: values.ravel() for name, values in alone.shown.numbers() if name not in drawn}
 
 
-def beyond_bounds(posterior: MixturePosterior) -> dict[str, float]:
+def beyond_bounds(posterior: FittedMixture) -> dict[str, float]:
     """The share of the drawn densities beyond the public bounds, where values were clamped to them."""
     model, kernel = posterior.model, posterior.model.kernel
     if "atoms" not in posterior.draws or kernel.categorical or not _bounds(posterior) or not getattr(model, "clamped", True):
@@ -205,14 +206,14 @@ def beyond_bounds(posterior: MixturePosterior) -> dict[str, float]:
     return {posterior.question.column: float(masses[:, -1].mean())}
 
 
-def _within_bounds(posterior: MixturePosterior, grid: Floats) -> Floats:
+def _within_bounds(posterior: FittedMixture, grid: Floats) -> Floats:
     """Masses of the grid's cells in every draw, scaled to 1; where all lies beyond the bounds they are even."""
     drawn = posterior.densities(grid)
     total = drawn.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
 
 
-def column_shares(posterior: MixturePosterior) -> Floats:
+def column_shares(posterior: FittedMixture) -> Floats:
     """Probabilities of the categories of every column, one column after the other: (draws, categories)."""
     weights, atoms = _measures(posterior)
     kernel: Any = posterior.model.kernel
@@ -222,7 +223,7 @@ def column_shares(posterior: MixturePosterior) -> Floats:
 
 
 def predict(
-    posterior: MixturePosterior, n: int, *, one_draw: bool = False, clamped: bool = True, seed: int | None = None
+    posterior: FittedMixture, n: int, *, one_draw: bool = False, clamped: bool = True, seed: int | None = None
 ) -> NDArray[Any]:
     """Synthetic records from the posterior predictive law of a confidential record; no privacy is spent on them.
 
@@ -255,17 +256,17 @@ def predict(
     return values
 
 
-def co_clustering(posterior: MixturePosterior, *, rows: ArrayLike | None = None) -> CoClustering:
+def co_clustering(posterior: FittedMixture, *, rows: ArrayLike | None = None) -> CoClustering:
     """How often each two records share a cluster; at most 5,000 `rows`, because the matrix is quadratic."""
     return clustering.co_clustering(_allocations(posterior), rows=rows)
 
 
-def point_clustering(posterior: MixturePosterior, *, loss: Loss = "variation-of-information", seed: int = 0) -> PointClustering:
+def point_clustering(posterior: FittedMixture, *, loss: Loss = "variation-of-information", seed: int = 0) -> PointClustering:
     """One clustering in the middle of the drawn ones: `clustering.point_clustering`."""
     return clustering.point_clustering(_allocations(posterior), loss=loss, seed=seed)
 
 
-def informativeness(posterior: MixturePosterior, *, grid: ArrayLike | None = None, seed: int = 0) -> Informativeness:
+def informativeness(posterior: FittedMixture, *, grid: ArrayLike | None = None, seed: int = 0) -> Informativeness:
     """How much was learned about the density, against the prior; `grid` are middles of equal cells, the bounds' by default.
 
     Mass beyond the grid counts as one more cell. For categories the cells are the joint categories. Errors are from the means
@@ -332,7 +333,7 @@ def joint_shares(kernel: Any, weights: Floats, atoms: Floats) -> Floats:
 
 
 def plot(
-    posterior: MixturePosterior,
+    posterior: FittedMixture,
     *,
     kind: Picture = "density",
     grid: ArrayLike | None = None,
@@ -362,13 +363,13 @@ def plot(
     raise ModelError(f"the picture {kind!r} is not known.", hint="density, clusters, together or traces")
 
 
-def _measures(posterior: MixturePosterior) -> tuple[Floats, Floats]:
+def _measures(posterior: FittedMixture) -> tuple[Floats, Floats]:
     if "atoms" not in posterior.draws:
         raise ModelError("the atoms were not kept.", hint="Mixture(keep=Keep(atoms=4096))")
     return posterior.draws.flat("weights"), posterior.draws.flat("atoms")
 
 
-def _allocations(posterior: MixturePosterior) -> NDArray[np.int64]:
+def _allocations(posterior: FittedMixture) -> NDArray[np.int64]:
     if getattr(posterior.model.channel, "one_output", False):  # records are exchangeable given their one output
         raise ModelError("one output for all records does not say who is with whom.", hint="Look at the density")
     if "allocations" not in posterior.draws:
