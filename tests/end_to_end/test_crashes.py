@@ -198,6 +198,8 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         "1e-6",
         "--records",
         "3e7",
+        "--mechanism",
+        "dirichlet-multinomial",  # whose records are what is paid for
         "-o",
         "out",
     ]

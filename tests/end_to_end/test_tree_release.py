@@ -202,6 +202,31 @@ def test_what_was_paid_for_is_never_lost(tmp_path, data, mechanism, epsilon):
     assert len(release.measurements) == release.certificate["output"]["rows"]
 
 
+@pytest.mark.parametrize(
+    ("domain", "makes"),
+    [
+        ({"age": GRID}, "privurn.releases.synthetic.synthetic_table"),
+        ({"age": GRID, "sex": privurn.Categories(["f", "m"])}, "privurn.releases.tables.synthetic_table"),
+    ],
+    ids=["a column", "a table"],
+)
+def test_ctrl_c_while_records_are_made_leaves_the_measurements(tmp_path, monkeypatch, domain, makes):
+    """They are paid for, and records can be made from them later."""
+
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    frame = pd.DataFrame({"age": AGES, "sex": ["f", "m"] * (len(AGES) // 2)})[list(domain)]
+    with monkeypatch.context() as patch:
+        patch.setattr(makes, interrupted)
+        release = privurn.release(frame, domain=domain, epsilon=1, delta=1e-6).save(tmp_path / "out")
+    assert any("(interrupted)" in each for each in release.remarks)
+    assert privurn.verify(tmp_path / "out").valid
+    assert not list((tmp_path / "out").glob("data.*"))
+    made = privurn.infer(tmp_path / "out").synthetic(records=100, seed=1)
+    assert len(made) == 100
+
+
 def test_one_value_and_missing_ones_are_cells_in_no_order():
     frame = pd.DataFrame({"x": pd.array([1.0, None, 2.0] * 20, dtype="Float64")})
     release = made(frame, domain={"x": privurn.Bins([0, 10], nulls="cell")}, delta=1e-6)

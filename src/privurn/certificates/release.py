@@ -49,11 +49,16 @@ class Release:
         return to_kind(self.table, self.kind) if self.measured else None
 
     def with_records(self, make: Callable[[], SyntheticTable]) -> "Release":
-        """The release with records made from its measurements; where they cannot be made, what was paid for, and why."""
+        """The release with records made from its measurements; where they cannot be made, what was paid for, and why.
+
+        Ctrl-C ends the making of records, not the release: the ledger has paid for the measurements.
+        """
         try:
             return replace(self, synthetic=make())
-        except (PrivurnError, ArithmeticError, ValueError, MemoryError) as error:
-            why = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
+        except (PrivurnError, ArithmeticError, ValueError, MemoryError, KeyboardInterrupt) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
+            if isinstance(error, PrivurnError):
+                why = error.message.removesuffix(".")
             return replace(
                 self, remarks=(*self.remarks, f"No records were made from the measurements ({why}); infer reads them.")
             )
