@@ -78,7 +78,7 @@ def tables(engine, copies, *, seed, warm_up, thin):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["sparse", "smooth"])
 def test_fast_means_are_near_those_of_the_chain(name):
-    for found in away(name, 64, 1_000, (2, 6), 3.0, 2_000).values():
+    for found in away(name, 64, 1_000, (2, 6), 3.0, 8_000).values():
         assert found < 0.2
 
 
