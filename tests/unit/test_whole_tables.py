@@ -16,8 +16,8 @@ from privurn.inference.tables.reading import read_table
 from privurn.inference.verified import verified
 from privurn.privacy.certificate import Certificate
 from privurn.tables.cell_batches import cell_batches
+from privurn.tables.opening import open_table
 from privurn.tables.released import released_batches
-from privurn.tables.sources import open_table
 
 DOMAIN = {
     "age": privurn.Grid(0, 90, 10),

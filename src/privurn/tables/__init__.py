@@ -6,8 +6,9 @@ are not passed on.
 """
 
 from privurn.tables.counting import check_rows, count_cells, count_labels
+from privurn.tables.opening import frame_kind, open_table
 from privurn.tables.output import decode, decode_labels, to_kind, write
-from privurn.tables.sources import Source, frame_kind, open_table
+from privurn.tables.source import Source
 
 __all__ = [
     "Source",

@@ -11,7 +11,7 @@ from privurn.domain import TableDomain
 from privurn.errors import DomainError
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
 from privurn.tables.counting import check_rows
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 from privurn.tables.special_cells import SpecialCells
 
 BATCH = 2**17

@@ -13,7 +13,7 @@ from privurn.domain import LOWER, UPPER, Bins, Categories, ColumnDomain, Dates, 
 from privurn.errors import DomainError
 from privurn.tables.category_keys import category_keys, is_number
 from privurn.tables.dialects import NAN, double
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 MISSING, OUTSIDE = -1, -2
 """In place of a cell: the record has no value; it has one that the domain does not hold."""

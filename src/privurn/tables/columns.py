@@ -10,7 +10,7 @@ from privurn.tables.category_keys import is_number
 from privurn.tables.cell_expressions import text_for_number
 from privurn.tables.dialects import NAN
 from privurn.tables.output import _arrow
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 MissingNumbers = Literal["error", "lower"]
 

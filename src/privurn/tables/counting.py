@@ -10,7 +10,7 @@ from privurn.domain import JointDomain
 from privurn.errors import DomainError
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
 from privurn.tables.database import connect
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 from privurn.tables.special_cells import SpecialCells
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from privurn.domain import ColumnDomain, OpenLabels
 from privurn.tables.cell_expressions import cell_expression, column_sql, records_sql
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from privurn.counts import other_size
 from privurn.domain import TableDomain
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
 from privurn.tables.counting import check_rows, integers
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 from privurn.tables.special_cells import SpecialCells
 
 

@@ -10,7 +10,7 @@ from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.columns import without_number
 from privurn.tables.dialects import NAN
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 Missing = Literal["error", "unreadable"]
 """What a missing value or text that is no number is: a breach of the declaration that there are none, or NaN."""

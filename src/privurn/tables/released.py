@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, label_text
 from privurn.errors import DomainError, FormatError
 from privurn.tables.cells import grid_numbers, moments, published_as
+from privurn.tables.opening import open_table
 from privurn.tables.parts import data_files
-from privurn.tables.sources import Source, open_table
+from privurn.tables.source import Source
 from privurn.tables.spreadsheet_text import unmarked, unmarked_text
 
 BLOCK = 2**22

@@ -8,7 +8,7 @@ from privurn.domain import JointDomain
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused
 from privurn.tables.columns import check_any
 from privurn.tables.counting import integers
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 BROKEN = (MISSING, OUTSIDE)
 

@@ -19,7 +19,7 @@ from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder
 from privurn.tables.spark_tasks import SparkTasks
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import Categories, ColumnDomain
 from privurn.tables.cell_expressions import column_sql
-from privurn.tables.sources import Source
+from privurn.tables.source import Source
 
 WORDS = {
     "null": "have no value in {name}, or one that counts as missing",
