@@ -203,11 +203,30 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         "-o",
         "out",
     ]
-    process = subprocess.Popen([sys.executable, "-m", "privurn", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
+    ready = "from privurn.cli.main import run; print('ready', flush=True); run()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ready, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     code = process.returncode
     assert (code if code >= 0 else 128 - code) == 130, error  # as a shell counts: Python may end by the signal itself
     assert "interrupted" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback(monkeypatch, capsys):
+    from privurn import __main__ as entry
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "privurn.cli.main", raising=False)
+    monkeypatch.setattr("builtins.__import__", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        entry.main()
+    monkeypatch.undo()
+    assert stopped.value.code == 130
+    assert "nothing was begun" in capsys.readouterr().err
