@@ -2,6 +2,8 @@
 
 import os
 import re
+import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,8 +54,12 @@ WITH_EXAMPLES = [
 ]
 
 
+PLAIN = re.compile(r"privurn [^|&;<>*`$\\\n]*")
+"""A command that needs no shell, so no process of its own either."""
+
+
 @pytest.mark.parametrize("page", WITH_EXAMPLES)
-def test_examples_run(page, tmp_path):
+def test_examples_run(page, tmp_path, privurn_command):
     """Commands and code of a page, in order, in an empty folder; the Python blocks share their names.
 
     Only a page that names a file of the repository's, or its folder of the papers' statements, finds that there.
@@ -80,7 +86,10 @@ def test_examples_run(page, tmp_path):
             continue
         for line in text.splitlines():
             if line.startswith("$ "):
-                done = subprocess.run(line[2:], shell=True, cwd=here, env=env, capture_output=True, text=True, check=False)
+                if PLAIN.fullmatch(line[2:]):
+                    done = privurn_command(*shlex.split(line[2:], comments=True)[1:], cwd=here)
+                else:
+                    done = subprocess.run(line[2:], shell=True, cwd=here, env=env, capture_output=True, text=True, check=False)
                 announced = re.search(r"# exits with (\d+)", line)
                 expected = int(announced[1]) if announced else 0
                 assert done.returncode == expected, f"{line}\n{done.stdout}\n{done.stderr}"
@@ -98,6 +107,7 @@ def test_the_readme_needs_nothing_but_an_installation():
     assert "examples/" not in text
 
 
+@pytest.mark.long
 def test_the_demo_runs(tmp_path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "demo.py")], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -105,6 +115,22 @@ def test_the_demo_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "CONFIDENTIAL" in done.stdout
     assert "valid" in done.stdout
+
+
+def test_the_commands_of_the_demo_work_one_after_the_other(tmp_path, monkeypatch, privurn_command, capsys):
+    """Without a process for each."""
+    demo, said = runpy.run_path(str(ROOT / "examples" / "demo.py")), []
+
+    def privurn(words):
+        done = privurn_command(*shlex.split(words), cwd=demo["FOLDER"])
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+
+    monkeypatch.chdir(tmp_path)
+    demo["main"].__globals__["privurn"] = privurn
+    demo["main"]()
+    assert "by an urn" in "".join(said) + capsys.readouterr().out
+    assert any("valid" in each for each in said)
 
 
 def rows_of(page: Path, heading: str) -> set[str]:
