@@ -174,6 +174,8 @@ def fit(
     if run.chains < 2:
         raise ModelError("whether chains have mixed is judged by comparing at least two.", hint="Run(chains=4)")
     asked = (ask,) if isinstance(ask, str) else tuple(ask or ())
+    if asked:
+        _names(model).only(asked)  # a name that there is not is refused before the work
     chosen = chosen_moves(model, observed) if moves == "auto" else moves
     limit = chosen == "limit"
     found, _ = run_engine(
@@ -190,6 +192,12 @@ def fit(
     if limit:
         found = replace(found, attributes={**found.attributes, "approximation": _limit_words(model, found)})
     return say(SumPosterior(model=model, observed=observed, draws=found, asked=asked, level=level))
+
+
+def _names(model: Model) -> Draws:
+    """One draw of nothing, by the names that all draws have."""
+    variables = {name: each[None] for name, each in model.variables(np.zeros((1, model.n_parameters))).items()}
+    return Draws(variables={**variables, "n": np.zeros((1, 1))}, markov=False, dims=model.dims, coords=model.coords)
 
 
 def _limit_words(model: Model, draws: Draws) -> str:
