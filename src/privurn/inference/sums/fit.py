@@ -196,7 +196,7 @@ def fit(
 
 def _names(model: Model) -> Draws:
     """One draw of nothing, by the names that all draws have."""
-    variables = {name: each[None] for name, each in model.variables(np.zeros((1, model.n_parameters))).items()}
+    variables = {name: each[None] for name, each in model.variables(np.ones((1, model.n_parameters))).items()}
     return Draws(variables={**variables, "n": np.zeros((1, 1))}, markov=False, dims=model.dims, coords=model.coords)
 
 
