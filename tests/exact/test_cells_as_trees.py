@@ -10,6 +10,7 @@ from polya_tree_laws import node_counts, split_law, split_nodes, tables
 
 import privurn
 from privurn.errors import ModelError
+from privurn.inference.counts import sampling
 from privurn.inference.counts.released import Observed
 from privurn.inference.trees.cells import cells_as_tree
 from privurn.inference.trees.independent import IndependentDraws
@@ -107,6 +108,23 @@ def test_what_says_nothing_of_each_cell_by_itself_is_no_tree():
     urn = DirichletMultinomial(n=6, cells=3, alpha=Fraction(1, 2), records=7)
     with pytest.raises(ModelError, match="the exact chain is for noisy counts"):
         privurn.infer(Observed(mechanism=urn, domain=GRID, counts=np.array([4, 1, 2])), privurn.PolyaTree(exact=True))
+
+
+@pytest.mark.filterwarnings("ignore::privurn.errors.InferenceWarning")
+def test_of_many_cells_fewer_draws_are_made_but_no_fewer_than_a_thousand_unless_asked_for(monkeypatch):
+    urn = DirichletMultinomial(n=6, cells=3, alpha=Fraction(1, 2), records=7)
+    given = Observed(mechanism=urn, domain=GRID, counts=np.array([4, 1, 2]))
+
+    def drawn(**run):
+        return privurn.infer(given, privurn.PolyaTree(), ask="mean", run=privurn.Run(seed=1, **run)).draws["mean"].shape
+
+    assert drawn() == (4, 1000)
+    monkeypatch.setattr(sampling, "TREE_NUMBERS", 3 * 2_000)
+    assert drawn() == (4, 500)
+    monkeypatch.setattr(sampling, "TREE_NUMBERS", 3)
+    assert drawn() == (4, 250)
+    assert drawn(chains=3) == (3, 334)
+    assert drawn(draws=20) == (4, 20)
 
 
 @pytest.mark.parametrize(("name", "least"), [("noisy counts", 7), ("urn", 5)])

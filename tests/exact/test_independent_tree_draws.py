@@ -5,6 +5,7 @@ import pytest
 from polya_tree_laws import node_counts, noise_log, split_law, split_nodes, tables
 
 from privurn.cell_tree import CellTree
+from privurn.inference.trees import approximation
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -65,11 +66,17 @@ def gap(seen, drawn, weights):
     return max(*apart, *(np.abs(drawn.masses.mean(axis=1) - shares) / errors))
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["laws of its own", "shared laws"])
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("total", [6, None])
-def test_tables_and_shares_have_the_enumerated_law(kind, total):
+def test_tables_and_shares_have_the_enumerated_law(kind, total, shared, monkeypatch):
+    """Whether a split has its own laws or shares a table of them, as those of large trees do."""
+    if shared:
+        monkeypatch.setattr(approximation, "FEW", 1)
+        monkeypatch.setattr(approximation, "DEARER", 0.0)
     seen = measured(kind, total=total)
     source = IndependentDraws(seen)
+    assert [bool(each.nodes["table"].max() >= 0) for each in source._fitted[0].levels[:-1]] == [shared] * 2
     drawn = source.draw(DRAWS, rng=np.random.default_rng(1))
     assert gap(seen, drawn, source._fitted[1]) < ERRORS
     assert np.allclose(drawn.masses.sum(axis=0), 1.0)

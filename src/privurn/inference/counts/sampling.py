@@ -7,7 +7,7 @@ same draws, so that more can be asked of it later.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +40,11 @@ JUDGED = 60
 
 AT_ONCE = 4_000_000
 """Gamma variables between two looks at the keyboard."""
+
+TREE_NUMBERS = 50_000_000
+"""Cells times independent draws from a tree, where nobody says how many draws; but at least FEWEST draws in all."""
+
+FEWEST = 1_000
 
 CLOSED_FORM = "independent draws from the closed form"
 MARKOV_CHAIN = "Markov chain on the latent counts, exact moves"
@@ -179,20 +184,28 @@ def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
 
 def _tree_draws(job: Job, reduction: Reduction, source: IndependentDraws) -> Arrays:
     """Functionals of independent draws, in as many chains as asked for, which are only pieces here."""
-    schedule = job.schedule
-    rng, cells = np.random.default_rng(schedule.seed), source.measured.tree.cells
+    cells = source.measured.tree.cells
+    schedule = job.run.schedule(_tree_lengths(cells, chains=job.run.chains))
+    rng = np.random.default_rng(schedule.seed)
     total = schedule.chains * schedule.draws
     found = {f"{of}:{name}": np.empty(total) for of in ("population", "sample") for name in reduction.names}
     found["n"], done = np.empty(total), 0
     for batch in source.batches(total, rng=rng):
         for of, numbers in (("population", batch.masses), ("sample", batch.counts)):
-            for d, masses in enumerate(source.measured.in_domain(numbers[:cells], numbers[cells:]).T):
+            by_draw = np.ascontiguousarray(source.measured.in_domain(numbers[:cells], numbers[cells:]).T)
+            for d, masses in enumerate(by_draw):
                 for name, value in reduction.evaluate(masses).items():
                     found[f"{of}:{name}"][done + d] = value
         found["n"][done : done + batch.counts.shape[1]] = np.rint(batch.counts.sum(axis=0))
         done += batch.counts.shape[1]
         job.run.progress(done, total, {})
     return {name: values.reshape(schedule.chains, schedule.draws) for name, values in found.items()}
+
+
+def _tree_lengths(cells: int, *, chains: int) -> Lengths:
+    """Of many cells fewer draws, of which each is as good as another; in all never fewer than FEWEST."""
+    draws = max(TREE_NUMBERS // (chains * cells), -(-FEWEST // chains))
+    return replace(LENGTHS, draws=min(draws, LENGTHS.draws))
 
 
 def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:

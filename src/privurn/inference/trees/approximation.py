@@ -96,13 +96,17 @@ class Propagation:
     def fitted(self) -> Floats:
         """Learn the weights of the concentrations, which are returned; then the messages of the second round."""
         weights = np.full((self.last, len(CONCENTRATIONS)), 1.0 / len(CONCENTRATIONS))
-        self.tables = [self._tables(depth, weights[depth], each=True) for depth in range(self.last)]
+        self.tabulate(weights, each=True)
         self.go_up(weights)
         weights = self.go_down(weights, learn=True)
         self.narrow()
-        self.tables = [self._tables(depth, weights[depth]) for depth in range(self.last)]
+        self.tabulate(weights)
         self.go_up(weights)
         return weights
+
+    def tabulate(self, weights: Floats, *, each: bool = False) -> None:
+        """Laws of splits that nodes share, of all depths; of each component by itself if asked for."""
+        self.tables = [self._tables(depth, weights[depth], each=each) for depth in range(self.last)]
 
     def _allowed(self, depth: int) -> Ends:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""

@@ -47,6 +47,7 @@ class IndependentDraws:
     def _fitted(self) -> tuple[Propagation, Floats]:
         work = Propagation(self.measured, Splits(self.measured.tree, self.base), size=self.size)
         weights = work.fitted()
+        work.tabulate(weights, each=True)
         return work, weights
 
     def batches(self, draws: int, *, rng: np.random.Generator) -> Iterator[TreeDraws]:
@@ -67,9 +68,8 @@ class IndependentDraws:
         for depth in range(work.last):
             level, below = work.levels[depth], work.levels[depth + 1]
             drawn_below, p_below = np.empty((len(below.nodes), draws), np.int64), np.empty((len(below.nodes), draws))
-            update_draws(
-                drawn_below, p_below, drawn, p, level, below, work.messages[depth + 1], work.concentrations, weights[depth], rng
-            )
+            given = work.messages[depth + 1], work.concentrations, weights[depth], work.tables[depth]
+            update_draws(drawn_below, p_below, drawn, p, level, below, *given, rng)
             drawn, p = drawn_below, p_below
         counts = self._cells(np.asarray(drawn * float(work.levels[-1].spacing), np.float64))
         total = self.measured.total
@@ -87,10 +87,12 @@ class IndependentDraws:
         """Numbers of the deepest measured nodes shared out to the cells, by number."""
         work = self._fitted[0]
         splits, depth = work.splits, work.last
-        sizes = np.diff(np.append(splits.tree.starts[depth], splits.tree.cells))
-        out = np.empty((splits.tree.cells, nodes.shape[1]))
-        share = splits.masses[-1] / np.repeat(splits.masses[depth], sizes)
-        out[splits.tree.order] = np.repeat(nodes, sizes, axis=0) * share[:, None]
+        if depth < splits.depth:
+            sizes = np.diff(np.append(splits.tree.starts[depth], splits.tree.cells))
+            share = splits.masses[-1] / np.repeat(splits.masses[depth], sizes)
+            nodes = np.repeat(nodes, sizes, axis=0) * share[:, None]
+        out = np.empty(nodes.shape)
+        out[splits.tree.order] = nodes
         return out
 
     def _special(self, roots: Floats, *, rng: np.random.Generator) -> Floats:
