@@ -28,11 +28,16 @@ SAMPLERS: dict[str, Callable[..., MixtureSampler]] = {
 }
 
 
-def three_components(n: int, epsilon: float, *, seed: int = 1) -> tuple[MixtureModel, Any]:
-    rng = np.random.default_rng(seed)
+def three_values(n: int, rng: np.random.Generator) -> Any:
     y = rng.choice([-5.0, 0.0, 5.0], size=n) + rng.normal(size=n)
     while np.any(outside := np.abs(y) > 10.0):
         y[outside] = rng.choice([-5.0, 0.0, 5.0], size=outside.sum()) + rng.normal(size=outside.sum())
+    return y
+
+
+def three_components(n: int, epsilon: float, *, seed: int = 1) -> tuple[MixtureModel, Any]:
+    rng = np.random.default_rng(seed)
+    y = three_values(n, rng)
     channel = LaplaceChannel.calibrate(bounds=BOUNDS, epsilon=epsilon)
     return MixtureModel(channel=channel, kernel=GaussianKernel()), channel.simulate(y, rng=rng)
 

@@ -13,7 +13,7 @@ from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.channels import Gaussian, Laplace, clamp
 from privurn._kernels.mixtures.gaussian import GaussianKernel
 from privurn._kernels.mixtures.latent import log_marginal, update_latent, update_marginals
-from privurn._kernels.mixtures.normal import log_interval, log_phi, log_sum, phi, truncated_normal
+from privurn._kernels.mixtures.normal import log_interval, log_phi, log_sum, phi, quick_phi, truncated_normal
 
 
 @inner
@@ -112,7 +112,8 @@ def _(channel, kernel, z, atoms, h, masses, row):
     """The pieces without logarithms: e^(..) Phi(..) of each, what depends on the atom alone worked out once.
 
     No piece is larger than 1 and their sum is at least e^(-(U - L) / b), so nothing is lost by rounding; where a factor could
-    overflow, logarithms are taken after all.
+    overflow, logarithms are taken after all. What lies on the other side of z than most of the atom is below e^(-x^2 / 2), and
+    left out where that is less than 1e-12 of the sum.
     """
     m, s, b, lower, upper = atoms[h, 0], atoms[h, 1], channel.scale, channel.lower, channel.upper
     t = s / b
@@ -120,13 +121,19 @@ def _(channel, kernel, z, atoms, h, masses, row):
     whole = math.exp(0.5 * min(t * t, 400.0))
     from_below = phi(low) * math.exp(min((lower - m) / b, 300.0)) - whole * phi(low - t)
     from_above = phi(-high) * math.exp(min((m - upper) / b, 300.0)) - whole * phi(-high - t)
+    far = 9.0 if upper - lower < 13.0 * b else 40.0
     for i in range(z.shape[0]):
         d = clamp(z[i], lower, upper) - m
         if t > 20.0 or not abs(d) < 300.0 * b:
             masses[row, i] = math.exp(log_marginal(channel, kernel, z[i], atoms, h))
         else:
             x, e = d / s, math.exp(d / b)
-            masses[row, i] = (whole * phi(x - t) + from_below) / e + (whole * phi(-x - t) + from_above) * e
+            left, right = from_below, from_above
+            if x > -far:
+                left += whole * quick_phi(x - t)
+            if x < far:
+                right += whole * quick_phi(-x - t)
+            masses[row, i] = left / e + right * e
 
 
 @inner
@@ -188,7 +195,8 @@ def _(channel, kernel, z, atoms, h, masses, row):
     for i in range(z.shape[0]):
         d = z[i] - m
         low, high = (lower - m - share * d) / deviation, (upper - m - share * d) / deviation
-        total = root * math.exp(-0.5 * d * d / v) * (phi(-low) - phi(-high) if low > 0.0 else phi(high) - phi(low))
+        between = quick_phi(-low) - quick_phi(-high) if low > 0.0 else quick_phi(high) - quick_phi(low)
+        total = root * math.exp(-0.5 * d * d / v) * between
         if below > 0.0:
             total += below * math.exp(-0.5 * ((z[i] - lower) / c) ** 2)
         if above > 0.0:

@@ -7,6 +7,8 @@ Phi     distribution function of N(0, 1)
 
 import math
 
+import numpy as np
+
 from privurn._kernels.dispatch import inner
 
 ROOT_HALF = math.sqrt(0.5)
@@ -27,6 +29,31 @@ def log_sum(x, y):
 def phi(x):
     """Phi(x)."""
     return 0.5 * math.erfc(-ROOT_HALF * x)
+
+
+def _taylor(x):
+    """Coefficients of Phi about x: derivatives are those of the density, Hermite polynomials times it."""
+    terms, density = [1.0, x], math.exp(-0.5 * x * x - HALF_LOG_2PI)
+    for k in range(2, TERMS):
+        terms.append(x * terms[-1] - (k - 1) * terms[-2])
+    signed = [(-1.0) ** k * density * terms[k] / math.factorial(k + 1) for k in range(TERMS - 1)]
+    return [0.5 * math.erfc(-ROOT_HALF * x), *signed]
+
+
+EDGE, PER_UNIT, TERMS = 9, 32, 8
+TABLE = np.array([_taylor(i / PER_UNIT - EDGE) for i in range(2 * EDGE * PER_UNIT + 1)])
+"""Phi about evenly spaced places, so that none is farther than 1/64: relative errors are below 1e-11."""
+
+
+@inner
+def quick_phi(x):
+    """Phi(x) by its series about a place nearby, which is much quicker than erfc."""
+    if not abs(x) < EDGE:
+        return 1.0 if x > 0.0 else phi(x)
+    i = int((x + EDGE) * PER_UNIT + 0.5)
+    d = x - (i / PER_UNIT - EDGE)
+    near = (TABLE[i, 0] + d * TABLE[i, 1]) + d * d * (TABLE[i, 2] + d * TABLE[i, 3])
+    return near + d * d * (d * d) * ((TABLE[i, 4] + d * TABLE[i, 5]) + d * d * (TABLE[i, 6] + d * TABLE[i, 7]))
 
 
 @inner

@@ -171,7 +171,7 @@ def fit_mixture(
         "neal5", "slice", "neal8", "neal2", "neal3", or "auto"; the choice and its reason are attributes of the draws. `options`
         go to the sampler.
     moves
-        "regrouped": weights and atoms move together, clusters and values summed out, before every few sweeps of the sampler
+        "regrouped": weights and atoms move together, clusters and values summed out, before every sweep of the sampler
         (for pairs of channel and kernel with a closed form). "plain": the sampler alone, for comparison; mean, median and
         density need far longer. "auto" regroups Gaussian kernels behind Laplace or Gaussian noise.
     keep

@@ -28,14 +28,14 @@ MOST_KEPT = 10_000
 BUFFER = 2**22
 """Numbers of mixing measures that one compiled call may write: bounds memory while a run goes on."""
 
-REGROUP = 200
-"""Steps for each cluster in a move that sums clusters and values out."""
+REGROUP = 100
+"""Steps for each atom in a move that sums clusters and values out."""
 
-CELLS = 64, 512
-"""Cells to which released numbers are moved for the steps of `regroup`, at least and at most."""
+CELLS = 20, 256
+"""Cells to whose nodes released numbers are moved for the steps of `regroup`, at least and at most."""
 
-CELLS_PER_SCALE = 8.0
-"""Of the noise with 5,000 records: cells of width w change a log likelihood of n records by about n w^2 / scale^2."""
+CELLS_PER_SCALE = 3.0
+"""Of the noise with 5,000 records: cells of width w change a log likelihood of n records by about n (w / scale)^4 / 1000."""
 
 DIAGNOSTICS = ("acceptance", "atom_acceptance", "mass_not_kept", "mass_lumped")
 """Of a draw; the last two where mixing measures were drawn."""
@@ -74,7 +74,7 @@ class MixtureSampler(ABC):
 
     State: allocations (n,), latent (m n, ...), atoms (clusters, width), strength (1,), tuning (2,).
     With `regroup` a sweep is a move of weights and atoms together, clusters and values summed out, in so many steps for each
-    cluster (_kernels/mixtures/regroup.py), and `between` sweeps of the sampler itself: for pairs of `marginal_pairs` only.
+    atom (_kernels/mixtures/regroup.py), and one sweep of the sampler itself: for pairs of `marginal_pairs` only.
     """
 
     model: AnyMixture
@@ -83,8 +83,6 @@ class MixtureSampler(ABC):
     regroup: int = 0
     name: ClassVar[str]
     monitored: ClassVar[tuple[str, ...]] = ("n_clusters",)
-    between: ClassVar[int] = 1
-    """Sweeps of its own after each move of `regroup`: several where they are cheap beside it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.keep, Keep):
@@ -191,7 +189,7 @@ class MixtureSampler(ABC):
         return kept, {name: kept.pop(name) for name in DIAGNOSTICS if name in kept}
 
     def sweep(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
-        """As `draw`; with `regroup` each is a move that sums clusters and values out, then `between` of these."""
+        """As `draw`; with `regroup` there is a move that sums clusters and values out before each."""
         if not self.regroup:
             return self.draw(state, rng, sweeps=sweeps, thin=thin, warming=warming, keep=keep)
         from privurn._kernels.dispatch import entry
@@ -200,19 +198,20 @@ class MixtureSampler(ABC):
 
         channel, kernel, mixing = self.records
         run, seen = entry(regroup, channel, kernel), self._cells  # type: ignore[attr-defined]
+        noise = relative_noise(channel, self.model.kernel)
         nothing = tuple(each[:0] for each in keep)
         weights, parameters, cut = keep[2], keep[3], keep[8]
         places, end = len(weights) // max(len(cut), 1), 0
         for sweep in range(sweeps):
             c, y, atoms, strength, _ = parts(state)
-            given = (offset(mixing, strength[0]), self.observed.z, c, y, self.auxiliary, atoms, *seen, self.regroup)
-            state["atoms"], _ = run(channel, kernel, *given, rng)
+            given = (self.observed.z, c, y, self.auxiliary, atoms, *seen, noise, self.regroup)
+            state["atoms"], _ = run(channel, kernel, strength[0], offset(mixing, strength[0]), *given, rng)
             t, kept = sweep // thin, (sweep + 1) % thin == 0
             into = nothing
             if kept and not warming:  # a measure goes behind the others
                 into = (*(each[t : t + 1] for each in keep[:2]), weights[end : end + places], parameters[end : end + places])
                 into = (*into, *(each[t : t + 1] for each in keep[4:]))
-            state["atoms"] = self.draw(state, rng, sweeps=self.between, thin=self.between, warming=warming, keep=into)
+            state["atoms"] = self.draw(state, rng, sweeps=1, thin=1, warming=warming, keep=into)
             if kept and len(cut):
                 end += int(cut[t, 0])
                 cut[t, 0] = end
@@ -245,10 +244,16 @@ class MixtureSampler(ABC):
         return found if self.keep.density_grid is None else found | {"grid": list(self.keep.density_grid)}
 
 
-def cells_of(observed: Observed) -> tuple[NDArray[Any], ...]:
-    """Distinct released values and which is each record's; the same of equal cells, where there are too many values.
+def relative_noise(channel: Any, kernel: Any) -> float:
+    """Scale of the noise in units in which a kernel's atoms move; 0 where they take no such steps."""
+    return float(channel[0] / math.sqrt(kernel.scale / kernel.shape)) if hasattr(kernel, "precision") else 0.0
 
-    Laplace noise beyond the bounds says no more than at them.
+
+def cells_of(observed: Observed) -> tuple[NDArray[Any], ...]:
+    """Distinct released values and which is each record's; then nodes, the cell of each record, and portions of a cell's nodes.
+
+    Two nodes of a cell have the first three moments of its records (Gauss quadrature). Laplace noise beyond the bounds says no
+    more than at them.
     """
     from privurn._kernels.mixtures.channels import Laplace
 
@@ -257,15 +262,24 @@ def cells_of(observed: Observed) -> tuple[NDArray[Any], ...]:
         z = np.clip(z, channel.lower, channel.upper)
     points, at = np.unique(z, axis=0, return_inverse=True)
     at = at.reshape(-1).astype(np.int64)
+    as_they_are = points, at, points, at, np.ones((len(points), 1))
     if z.ndim > 1:
-        return points, at, points, at
+        return as_they_are
     low, width = float(z.min()), float(z.max() - z.min())
-    most = int(np.clip(CELLS_PER_SCALE * width / channel[0] * math.sqrt(observed.n / 5000), *CELLS))
-    if len(points) <= most:
-        return points, at, points, at
-    numbers = np.minimum((most * ((z - low) / width)).astype(np.int64), most - 1)
+    most = int(np.clip(CELLS_PER_SCALE * width / channel[0] * (observed.n / 5000) ** 0.25, *CELLS))
+    if len(points) <= 2 * most:
+        return as_they_are
+    numbers = 1 + np.minimum((most * ((z - low) / width)).astype(np.int64), most - 1)
+    numbers[z == low], numbers[z == low + width] = 0, most + 1  # many records lie at the bounds
     _, cells, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
-    return points, at, np.bincount(cells, weights=z) / sizes, cells.astype(np.int64)
+    mean = np.bincount(cells, weights=z) / sizes
+    square, cube = (np.bincount(cells, weights=(z - mean[cells]) ** power) / sizes for power in (2, 3))
+    spread = np.sqrt(square)
+    skew = np.divide(cube, spread**3, out=np.zeros_like(cube), where=spread > 1e-9 * width)
+    root = np.sqrt(1.0 + 0.25 * skew**2)
+    nodes = mean[:, None] + spread[:, None] * np.stack([0.5 * skew - root, 0.5 * skew + root], axis=1)
+    portions = 0.5 + 0.25 * np.stack([skew, -skew], axis=1) / root[:, None]
+    return points, at, nodes.reshape(-1), cells.astype(np.int64), portions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +288,6 @@ class Neal5(MixtureSampler):
 
     values: int = 1
     name: ClassVar[str] = "neal5"
-    between: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         whole_number("values", self.values, least=1, example=1)
@@ -312,7 +325,6 @@ class SliceSampler(MixtureSampler):
 
     marginal: bool = False
     name: ClassVar[str] = "slice"
-    between: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         if getattr(self.model.mixing, "discount", 0.0) > LARGEST_DISCOUNT:
