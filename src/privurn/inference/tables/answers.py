@@ -12,7 +12,7 @@ from privurn.inference.tables.asked import Question
 from privurn.inference.tables.assisted import AssistedEstimate, Equation, assisted_estimate, assisted_weights
 from privurn.inference.tables.direct import Term, direct_sums
 from privurn.inference.tables.discrepancy import Discrepancy, learn_discrepancy
-from privurn.inference.tables.features import Features
+from privurn.inference.tables.features import Features, Trust
 from privurn.inference.tables.formula import Effect, TableRegression, Variables
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.model_noise import model_noise
@@ -88,7 +88,8 @@ def _answered(table: MeasuredTable, mixture: MixtureOfProducts, places: Columns,
     told = tuple(j for j in places if table.sizes[j] > 1) or _any_column(table)
     features = Features.of(table, mixture, told)
     known = learn_discrepancy(table, mixture, told)
-    weights = assisted_weights(features, size=known.size)
+    trust = Trust(known.size)
+    weights = assisted_weights(features, trust)
     ratios = [ratio for each in asked for ratio in each.ratios]
     shape = [table.sizes[j] for j in places]
     rows = [features.cells[told.index(j)] if j in told else np.zeros(features.cells.shape[1], np.int64) for j in places]
@@ -108,7 +109,7 @@ def _answered(table: MeasuredTable, mixture: MixtureOfProducts, places: Columns,
     for first in range(0, len(ratios), AT_ONCE):
         block = slice(first, first + AT_ONCE)
         equation = Ratios(np.array([each[index] for each in above[block]]), np.array([each[index] for each in below[block]]))
-        found.append(assisted_estimate(features, equation, weights, size=known.size, n=table.n))
+        found.append(assisted_estimate(features, equation, weights, trust, n=table.n))
     offset = np.array([each.offset for each in ratios])
     contrast = _contrast(asked)
     whole = any(set(told) <= set(each) for each in table.layout.sets)  # then every figure is a sum of measured cells
@@ -193,9 +194,10 @@ def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegres
         variables.family, np.where(present, design, 0.0), np.where(present, response, 0.0), present.astype(np.float64)
     )
     known = learn_discrepancy(table, mixture, variables.places)
-    weights = assisted_weights(features, size=known.size)
+    trust = Trust(known.size, features.pair_trust)
+    weights = assisted_weights(features, trust)
     _check_identified(features, equation.design[1:])
-    found = assisted_estimate(features, equation, weights, size=known.size, n=table.n)
+    found = assisted_estimate(features, equation, weights, trust, n=table.n)
     sampling = found.population_covariance - found.table_covariance
     direct, deviation = (np.full(len(variables.names), np.nan),) * 2
     if variables.family == "linear" and present.all():

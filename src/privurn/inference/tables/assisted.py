@@ -6,6 +6,11 @@ For an estimating equation E psi_b = 0 with F the measured cells as features of 
 
 the best linear predictor where the table's law is m plus a discrepancy with the covariance of n0 records. The same as weights
 that do not depend on b: w = m (1 + lambda^T F), lambda = (G/n0 + S)^-1 (y/N - m_F)/n0. Some are negative, and must stay so.
+
+That takes m as known before y was. But m was fitted to the pairs in y: it follows their noise, and is shrunk. For a regression
+n0, which is learnt from triples given their pairs, therefore speaks only of what pairs do not tell; how far the table's pairs
+are from the model's is left open (`Trust.pairs`, next to nothing), and the noisy pairs decide. G/n0 then has another part, for
+random functions of each pair of columns, and intervals are about as wide as those straight from the counts.
 """
 
 from abc import ABC, abstractmethod
@@ -15,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import SamplingError
-from privurn.inference.tables.features import Features
+from privurn.inference.tables.features import Features, Trust
 
 Floats = NDArray[np.float64]
 
-SPAN = 10.0
+SPAN = Trust(10.0)
 """n0 at which the model counts for little: what is then not explained is hardly a matter of the noise."""
 
 SPAN_STEPS = 40
@@ -75,25 +80,28 @@ class AssistedEstimate:
     """Share of the variance of each estimate's influence function that no measured cell explains."""
 
 
-def assisted_weights(features: Features, *, size: float) -> Floats:
+def assisted_weights(features: Features, trust: Trust) -> Floats:
     """A weight for every joint cell; they sum to 1, and some are negative."""
     off = (features.measured - features.means)[None, :]
-    tilt = features.combined(features.solve(off / size, size=size, tolerance=TOLERANCE))
-    found: Floats = features.probabilities * (1.0 + (tilt - features.mean(tilt)[:, None])[0])
+    tilt = features.spread(features.combined(features.solve(off, trust, tolerance=TOLERANCE)), trust)
+    found: Floats = features.probabilities * (1.0 + tilt[0])
     return found
 
 
-def assisted_estimate(features: Features, equation: Equation, weights: Floats, *, size: float, n: float) -> AssistedEstimate:
+def assisted_estimate(features: Features, equation: Equation, weights: Floats, trust: Trust, *, n: float) -> AssistedEstimate:
     """The root of the weighted equation, and its variance."""
     b = solve_weighted(weights, equation, start=equation.start)
     influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b)).astype(np.float64, copy=False)
-    c = features.covariances(influence)
-    g = features.solve(c / size, size=size, tolerance=TOLERANCE)
-    table = (features.variances * g) @ g.T + features.variance(influence - features.combined(g)) / size
+    g = features.solve(features.discrepancies(influence, trust), trust, tolerance=TOLERANCE)
+    left = influence - features.combined(g)
+    left -= features.mean(left)[:, None]
+    size = features.size_deviation * (g @ features.means)  # counts are divided by an estimate, where N is secret
+    table = (features.variances * g) @ g.T + (features.probabilities * left) @ features.spread(left, trust).T
+    table = table + np.multiply.outer(size, size)
     whole = features.variance(influence)
-    near = features.solve(c / SPAN, size=SPAN, tolerance=TOLERANCE, steps=SPAN_STEPS)
-    left = features.variance(influence - features.combined(near))
-    return AssistedEstimate(b, table, table + whole / n, np.diag(left) / np.maximum(np.diag(whole), 1e-300))
+    near = features.solve(features.discrepancies(influence, SPAN), SPAN, tolerance=TOLERANCE, steps=SPAN_STEPS)
+    unexplained = np.diag(features.variance(influence - features.combined(near))) / np.maximum(np.diag(whole), 1e-300)
+    return AssistedEstimate(b, table, table + whole / n, unexplained)
 
 
 def solve_weighted(weights: Floats, equation: Equation, *, start: Floats, steps: int = 100) -> Floats:

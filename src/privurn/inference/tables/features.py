@@ -1,8 +1,9 @@
-"""Measured cells as features of a record, under a model of some columns: their covariance is applied, never written down.
+"""Measured cells as features of a record, under a model of some columns: their covariance is applied, and seldom written down.
 
 A record of the columns used is one of their joint cells, over which the model has probabilities m. The features are the
 indicators of all measured cells of sets of those columns. Of three columns there may be tens of thousands, so what is needed,
-(G/n0 + S)^-1 c with G their covariance under m, is solved by conjugate gradients.
+(D + S)^-1 c with S the variance of the noise and D the covariance of how far the table's cells may be from the model's (G/n0
+with G their covariance under m, or more: `Trust`), is solved by conjugate gradients.
 
 Functions of a record are arrays with a row for each function and a column for each joint cell; what belongs to features has a
 row for each function as well.
@@ -11,9 +12,13 @@ row for each function as well.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
@@ -29,6 +34,23 @@ LEFT_OUT = 1e-8
 """Probability of joint cells that are left out, the least probable ones."""
 
 MOST_STEPS = 1_000
+
+FEW = 2_000_000
+"""Features times joint cells up to which the matrix is written down after all: that is quicker."""
+
+MOST_PAIRS = 3.0
+"""Records' worth that the model's own pairs are trusted beside the measured ones, at most."""
+
+LESS_THAN_NOISE = 30.0
+"""How many times less they are trusted than the noisy pairs."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far a table may be from the model: as far as so many records of it, and what its pairs say as far as `pairs` more."""
+
+    size: float
+    pairs: float = inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +69,8 @@ class Features:
     """y/N of all features, one set after the other."""
     variances: Floats
     """S: of the noise on them."""
+    size_deviation: float = 0.0
+    """Of N, as a share of it; 0 where it is public."""
 
     @classmethod
     def of(cls, table: MeasuredTable, mixture: MixtureOfProducts, places: Sequence[int]) -> "Features":
@@ -73,7 +97,8 @@ class Features:
         noise = np.concatenate([np.full(y.size, variance) for y, variance in own.values()])
         sets = tuple(tuple(used.index(j) for j in each) for each in own)
         cells = np.array(np.unravel_index(kept, sizes), np.int64)
-        return cls(used, cells, law[kept] / law[kept].sum(), sizes, sets, measured, noise / table.n**2)
+        size_deviation = table.estimated_n[1] / table.n
+        return cls(used, cells, law[kept] / law[kept].sum(), sizes, sets, measured, noise / table.n**2, size_deviation)
 
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
@@ -98,6 +123,26 @@ class Features:
             for s in sorted(set(self._homes))
         ]
         return np.array(rows, np.int32)
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int32], Floats]:
+        """The cell of each measured pair of columns that a joint cell is in, and their means; pairs one after the other."""
+        from privurn._kernels.tables.features import update_scattered
+
+        rows, start = [np.zeros((0, self.cells.shape[1]), np.int32)], 0
+        for i, k in sorted({pair for each in self.sets for pair in combinations(each, 2)}):
+            rows.append((start + self.cells[i] * self.sizes[k] + self.cells[k]).astype(np.int32)[None, :])
+            start += self.sizes[i] * self.sizes[k]
+        index, means = np.concatenate(rows), np.empty((1, start))
+        update_scattered(index, self.probabilities[None, :], means)
+        return index, np.maximum(means[0], 1e-300)
+
+    @property
+    def pair_trust(self) -> float:
+        """What the model's own pairs are trusted where they must not count: less by far than the noisy ones."""
+        parts = np.split(self.variances, self._ends[:-1])
+        worth = [1.0 / float(part.sum()) for part, each in zip(parts, self.sets, strict=True) if len(each) == 2]
+        return min(MOST_PAIRS, min(worth, default=inf) / LESS_THAN_NOISE)
 
     def sums(self, numbers: Floats) -> Floats:
         """Sums over the joint cells in which each feature is 1."""
@@ -140,19 +185,41 @@ class Features:
         found: Floats = functions @ self.probabilities
         return found
 
-    def covariances(self, functions: Floats) -> Floats:
-        """Of the features with functions, under the model."""
-        return self.sums(self.probabilities * (functions - self.mean(functions)[:, None]))
-
     def variance(self, functions: Floats) -> Floats:
         """Covariance matrix of functions, under the model."""
         centred = functions - self.mean(functions)[:, None]
         found: Floats = (self.probabilities * centred) @ centred.T
         return found
 
-    def solve(self, right: Floats, *, size: float, tolerance: float, steps: int = MOST_STEPS) -> Floats:
-        """(G/size + S)^-1 right by conjugate gradients, row by row at once."""
-        diagonal = self.means * (1.0 - self.means) / size + self.variances
+    def spread(self, functions: Floats, trust: Trust) -> Floats:
+        """The covariance operator of the table's discrepancy from the model, applied to functions.
+
+        That of `size` records, I/size, and for the pairs a random function of each measured pair of columns: the sum of the
+        expectations given the cells of a pair, /pairs.
+        """
+        from privurn._kernels.tables.features import update_gathered, update_scattered
+
+        centred = functions - self.mean(functions)[:, None]
+        if trust.pairs == inf:
+            return np.asarray(centred / trust.size)
+        index, means = self._pairs
+        within, back = np.empty((len(centred), len(means))), np.empty_like(centred)
+        update_scattered(index, self.probabilities * centred, within)
+        update_gathered(index, within / means, back)
+        return np.asarray(centred / trust.size + back / trust.pairs)
+
+    def discrepancies(self, functions: Floats, trust: Trust) -> Floats:
+        """Covariances of the features' discrepancies with those of functions."""
+        return self.sums(self.probabilities * self.spread(functions, trust))
+
+    def solve(self, right: Floats, trust: Trust, *, tolerance: float, steps: int = MOST_STEPS) -> Floats:
+        """(D + S)^-1 right, D the covariance of the features' discrepancies, by conjugate gradients, row by row at once."""
+        if self.means.size * self.probabilities.size <= FEW:
+            if trust not in self._factors:
+                matrix = self.discrepancies(self.combined(np.eye(self.means.size)), trust) + np.diag(self.variances)
+                self._factors[trust] = cho_factor(matrix, lower=True, check_finite=False)
+            return np.asarray(cho_solve(self._factors[trust], right.T, check_finite=False).T)
+        diagonal = self.means * (1.0 - self.means) * self._scales(trust) + self.variances
         found, residual = np.zeros_like(right), right.copy()
         direction = residual / diagonal
         product = np.einsum("pf,pf->p", residual, direction)
@@ -160,7 +227,7 @@ class Features:
         for _ in range(steps):
             if (product <= wanted).all():
                 break
-            applied = self.covariances(self.combined(direction)) / size + self.variances * direction
+            applied = self.discrepancies(self.combined(direction), trust) + self.variances * direction
             step = (product / np.maximum(np.einsum("pf,pf->p", direction, applied), 1e-300))[:, None]
             found += step * direction
             residual -= step * applied
@@ -169,6 +236,17 @@ class Features:
             direction = scaled + (following / np.maximum(product, 1e-300))[:, None] * direction
             product = following
         return found
+
+    @cached_property
+    def _factors(self) -> dict[Trust, Any]:
+        """Of matrices that were written down."""
+        return {}
+
+    def _scales(self, trust: Trust) -> Floats:
+        """About the variance of a feature's discrepancy over its own: that of a cell of three columns is shared out."""
+        pairs = {1: float(len(self.sizes) - 1), 2: 1.0}
+        shares = [pairs.get(len(each)) or sum(1.0 / self.sizes[i] for i in each) for each in self.sets]
+        return np.repeat([1.0 / trust.size + share / trust.pairs for share in shares], np.diff(self._ends, prepend=0))
 
 
 def _shared(table: MeasuredTable, used: Columns) -> dict[Columns, tuple[Floats, float]]:

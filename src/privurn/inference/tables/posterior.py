@@ -273,6 +273,11 @@ def _difference(numbers: Sequence[Floats]) -> Floats:
     return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
+def fit_pairs(table: MeasuredTable, *, seed: int = 0, settings: FitSettings | None = None) -> Fit:
+    """The mixture behind figures: triples are kept back, to tell how far the table may be from it."""
+    return fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
+
+
 def table_posterior(
     table: MeasuredTable,
     *,
@@ -282,8 +287,9 @@ def table_posterior(
     run: Run | None = None,
     level: float = 0.95,
     settings: FitSettings | None = None,
+    fit: Fit | None = None,
 ) -> TablePosterior:
-    """Figures about a table, or a regression over it."""
+    """Figures about a table, or a regression over it; `fit`: one to its pairs only, where it has been made before."""
     if table.domain is None:
         raise ModelError("figures need the columns' domains.")
     if of not in ("population", "sample"):
@@ -294,7 +300,7 @@ def table_posterior(
     if model is not None:
         model.variables(table.domain)  # what makes no sense is refused before the fit
     seed = (run.seed if run is not None else None) or 0
-    fit = fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
+    fit = fit or fit_pairs(table, seed=seed, settings=settings)
     if model is not None:
         parts = [regress(table, fit.mixture, model, table.domain)]
     else:
