@@ -5,6 +5,7 @@ the guarantee. Written from the papers, for comparison; none of it is a release.
 """
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -22,6 +23,7 @@ PARTITION_SHARE = 0.25
 """Of DAWA's budget for the partition, as in its paper."""
 
 
+@cache
 def least_noise(levels: int, guarantee: Guarantee) -> tuple[NoiseKind, float]:
     """Kind and scale of the noise with which all counts of so many levels can be told."""
     kinds: tuple[TreeNoise, ...] = ("discrete-laplace", "discrete-gaussian")

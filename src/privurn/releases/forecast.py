@@ -1,26 +1,28 @@
 """Expected errors of every row of a plan: tables drawn from a prior once, and each row's mechanism simulated on all of them."""
 
+import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
-from privurn.domain import Grid, JointDomain
 from privurn.errors import PrivurnError
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.noisy_tree import tree_shape
-from privurn.mechanisms.recipe import Public, Recipe
+from privurn.mechanisms.noisy_tree import PerturbedTree, tree_shape
+from privurn.mechanisms.recipe import Public
 from privurn.releases.synthetic import simulated_records
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-RUNS, FEWEST_RUNS = 24, 12
-MOST_TREE_CELLS = 4096
-"""A posterior over more takes too long: halves of neighbouring cells are taken together until there are no more."""
+RUNS, FEWEST_RUNS, MEAN_RUNS = 24, 12, 64
+"""Tables for the distances, and for the error of a mean: it is one number a table, and varies by 90% of what it is about."""
+MOST_TREE_CELLS, MOST_MEAN_CELLS = 4096, 128
+"""A posterior over more takes too long: neighbours are taken together. Less is enough for a mean, of which wide ranges tell."""
 DETAIL = 0.5
 """Of a posterior's lattices: a quarter of the work, and the same errors to a few per cent."""
 
@@ -33,56 +35,95 @@ class Forecasts:
         found = None if public.domain is None else tree_shape(public.domain)
         self.order = None if found is None or max(found[0]) < 2 else OrderedCells(*found)
 
-    def of(self, recipe: Recipe, mechanism: Mechanism | None) -> Expected | None:
+    def of(self, mechanism: Mechanism | None) -> Expected | None:
         """What a row's records would be off; None where nothing is simulated, or where it would take too long."""
         if mechanism is None or self.public.cells is None or self.public.n is None or not mechanism.forecast:
             return None
-        if mechanism.measures:
-            return self._of_measured(recipe)
-        if self.public.cells > MOST_CELLS:
+        if isinstance(mechanism, PerturbedTree):
+            return self._of_tree(mechanism)
+        if mechanism.measures or self.public.cells > MOST_CELLS:
             return None
         try:
-            return expected_errors(
-                lambda counts, rng: mechanism.simulated_weights(counts, rng=rng), self._tables, order=self.order
-            )
+            found = self._simulated(mechanism, self._tables[: self._runs])
+            if found.mean_error is not None and len(self._tables) > self._runs:
+                found = replace(found, mean_error=self._simulated(mechanism, self._tables).mean_error)
         except PrivurnError:  # a mechanism of one's own, whose outputs are no weights of cells
             return None
+        return found
 
-    def _of_measured(self, recipe: Recipe) -> Expected | None:
-        """Of records made from measurements of a tree, on a domain of plain grids that is coarse enough."""
+    def _simulated(self, mechanism: Mechanism, tables: list[Whole]) -> Expected:
+        return expected_errors(lambda counts, rng: mechanism.simulated_weights(counts, rng=rng), tables, order=self.order)
+
+    def _of_tree(self, mechanism: PerturbedTree) -> Expected | None:
+        """Of records made from measurements of a tree, with few enough cells; the error of a mean on fewer and more often."""
         if self.order is None:
             return None
-        shape = coarse(self.order.shape)
-        plain = JointDomain({f"column {i + 1}": Grid(0, size - 1, 1) for i, size in enumerate(shape)})
-        try:
-            made = recipe.calibrate(Public(n=self.public.n, cells=plain.size, guarantee=self.public.guarantee, domain=plain))
-        except PrivurnError:
-            return None
-        tables = polya_tables(n=self.public.known_n, shape=shape)
-        order = OrderedCells(shape, (0,) * len(shape))
-        return expected_errors(lambda counts, rng: simulated_records(made, counts, rng=rng, detail=DETAIL), tables, order=order)
+        fine, wide = (trimmed(mechanism, most) for most in (MOST_TREE_CELLS, MOST_MEAN_CELLS))
+        found = self._simulated_tree(fine, MEAN_RUNS if fine == wide else fewer_runs(fine.tree.cells))
+        return found if fine == wide else replace(found, mean_error=self._simulated_tree(wide, MEAN_RUNS).mean_error)
+
+    def _simulated_tree(self, made: PerturbedTree, runs: int) -> Expected:
+        return expected_errors(
+            lambda counts, rng: simulated_records(made, counts, rng=rng, detail=DETAIL),
+            polya_tables(n=self.public.known_n, shape=made.shape, runs=runs),
+            order=OrderedCells(made.shape, made.special),
+        )
+
+    @property
+    def _runs(self) -> int:
+        return len(self._tables) if self.order is None else fewer_runs(self.public.known_cells)
 
     @cached_property
     def _tables(self) -> list[Whole]:
         n = self.public.known_n
         if self.order is None:
             return unordered_tables(n=n, cells=self.public.known_cells)
-        return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape)]
+        runs = max(FEWEST_RUNS, min(MEAN_RUNS, MEAN_RUNS * MOST_TREE_CELLS // self.public.known_cells))
+        return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape, runs=runs)]
 
 
-def coarse(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The same columns with the longest halved until there are few enough cells."""
-    sizes = list(shape)
-    while np.prod(sizes) > MOST_TREE_CELLS:
-        longest = int(np.argmax(sizes))
-        sizes[longest] = -(-sizes[longest] // 2)
+def fewer_runs(cells: int) -> int:
+    """How many tables for the distances."""
+    return max(FEWEST_RUNS, min(RUNS, RUNS * MOST_TREE_CELLS // (2 * cells)))
+
+
+def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """A table of at most so many cells, by halving both columns in turn; the same table where it has no more.
+
+    >>> coarse((5001,), 4096), coarse((500, 40), 4096), coarse((500, 3), 128), coarse((60, 60), 4096)
+    ((4096,), (128, 32), (64, 2), (60, 60))
+    """
+    if math.prod(shape) <= most:
+        return shape
+    sizes = [1] * len(shape)
+    for turn in range(2 * most.bit_length()):
+        axis = turn % len(shape)
+        if 2 * sizes[axis] <= shape[axis] and 2 * math.prod(sizes) <= most:
+            sizes[axis] *= 2
     return tuple(sizes)
 
 
-def polya_tables(*, n: int, shape: tuple[int, ...]) -> list[Whole]:
+def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
+    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise."""
+    shape = coarse(mechanism.shape, most)
+    plain = replace(mechanism, special=(), special_scale=None)
+    if shape == mechanism.shape:
+        return plain
+    last = CellTree(shape).depth
+    kept = [each for each in zip(mechanism.depths, mechanism.scales, strict=True) if each[0] <= last]
+    deviations = zip(mechanism.depths, mechanism.noise_deviations, strict=True)
+    if mechanism.depths[-1] > last:
+        below = [(mechanism.tree.nodes(depth), each) for depth, each in deviations if depth >= last]
+        precision = sum(math.prod(shape) / (nodes * each**2) for nodes, each in below)
+        wide = 1.0 / math.sqrt(precision * (2.0 if mechanism.noise == "discrete-laplace" else 1.0))
+        kept = [*(each for each in kept if each[0] < last), (last, wide)]
+    depths, scales = zip(*kept, strict=True)
+    return replace(plain, shape=shape, depths=depths, scales=scales)
+
+
+def polya_tables(*, n: int, shape: tuple[int, ...], runs: int) -> list[Whole]:
     """Counts of n records whose shares are drawn from the Polya tree's prior, the one that the posterior starts from."""
     splits = Splits(CellTree(shape))
-    runs = max(FEWEST_RUNS, min(RUNS, RUNS * MOST_TREE_CELLS // (2 * splits.tree.cells)))
     return [
         rng.multinomial(n, polya_shares(splits, rng=rng)) for rng in (np.random.default_rng([SEED, run]) for run in range(runs))
     ]

@@ -282,8 +282,7 @@ def shifted_to(values: Floats, total: float) -> Floats:
 def learnt_weights(likelihood: Floats, weights: Floats) -> Floats:
     """Weights of components from the likelihood of each at every node: where their posterior mean leads, from `weights` on."""
     for _ in range(EM_STEPS):
-        odds = likelihood * weights
-        counted = HYPER + (odds / odds.sum(axis=1, keepdims=True)).sum(axis=0)
+        counted = HYPER + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
         weights = counted / counted.sum()
     kept = np.where(counted - HYPER >= UNUSED * min(1.0, len(likelihood) / 100.0), counted, 0.0)
     return np.asarray(kept / kept.sum(), np.float64)
