@@ -26,6 +26,8 @@ class SparkFiles:
     path: str
     master: str | None = None
     remote: str | None = None
+    staging: str = "."
+    """A folder that driver and executors share, where more noised records are put than fit on this computer."""
 
     def __post_init__(self) -> None:
         if (self.master is None) == (self.remote is None):
@@ -84,7 +86,7 @@ def is_here(master: str) -> bool:
 
 
 @contextmanager
-def replaced_errors(doing: str) -> Iterator[None]:
+def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can count it") -> Iterator[None]:
     """Spark's complaints without the records that they quote."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -95,5 +97,5 @@ def replaced_errors(doing: str) -> Iterator[None]:
     except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
         raise FormatError(
             f"Spark cannot {doing} ({type(error).__name__}).",
-            hint="Check that Spark itself can count it; details are withheld because they could quote a record",
+            hint=f"{hint}; details are withheld because they could quote a record",
         ) from None
