@@ -53,6 +53,12 @@ def test_engines_agree_on_every_record_of_a_hostile_table(engines, domain):
     assert cells(there, domain) == expected
 
 
+def test_a_list_that_no_record_can_be_on_is_counted_as_others(engines):
+    here, there = engines
+    domain = {"small": Categories(["0.5", "north"], outside="other", nulls="cell")}
+    assert cells(there, domain) == cells(here, domain) == ([2, 3], [68, 17])
+
+
 def test_nothing_of_a_users_session_is_in_the_way_or_left_behind(engines):
     session = local_session()
     session.range(3).createOrReplaceTempView("t")

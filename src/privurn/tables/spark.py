@@ -20,7 +20,7 @@ from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
 from privurn.tables.sources import Source
-from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder
+from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema
 from privurn.tables.spark_tasks import SparkTasks
 
 STORED = {
@@ -76,7 +76,7 @@ class SparkEngine:
 
     def register(self, name: str, table: Any, /) -> None:
         """A small table, sent to every executor."""
-        self.view(name, self.session.createDataFrame(table).hint("broadcast"))
+        self.view(name, self.session.createDataFrame(table, spark_schema(table)).hint("broadcast"))
 
     def view(self, name: str, frame: Any) -> None:
         """Make a frame known under a name."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from privurn.errors import FormatError
 
@@ -43,7 +44,12 @@ class SparkFiles:
         """A session of this process: the one that is there if it is on the same master, else one that ends with the work."""
         builder = session_builder()
         if self.remote is not None:
-            session, own = builder.remote(self.remote).getOrCreate(), True
+            from pyspark.sql.connect.session import SparkSession as Connected
+
+            running = Connected.getActiveSession()
+            if running is not None and running.client.host != urlsplit(self.remote).hostname:
+                raise FormatError("this process has a Spark session elsewhere.", hint="Stop it first, or give its data frame")
+            session, own = running or builder.remote(self.remote).getOrCreate(), running is None
         else:
             from pyspark.sql import SparkSession
 
@@ -99,3 +105,10 @@ def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can coun
             f"Spark cannot {doing} ({type(error).__name__}).",
             hint=f"{hint}; details are withheld because they could quote a record",
         ) from None
+
+
+def spark_schema(table: Any) -> Any:
+    """Spark's names for the types of an Arrow table, which may be empty; times without a zone have none."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema, prefer_timestamp_ntz=True)

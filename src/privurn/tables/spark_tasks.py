@@ -22,7 +22,7 @@ from privurn.tables import blocks, part_file
 from privurn.tables.blocks import Blocks
 from privurn.tables.engine import Answer, Answered, Task, Work
 from privurn.tables.part_file import arranged, key_stream
-from privurn.tables.spark_files import replaced_errors
+from privurn.tables.spark_files import replaced_errors, spark_schema
 from privurn.tables.staged import WORD, Staged, in_order, with_words
 
 ANSWER = "number bigint, name string, rows bigint, sha256 string"
@@ -51,7 +51,7 @@ class SparkTasks:
     def frame(self, blocks: Blocks) -> Any:
         """A Spark frame, expanded block by block whenever it is read, and the same each time."""
         with self.session() as session:
-            schema = session.createDataFrame(blocks.rows.slice(0, 0)).schema
+            schema = spark_schema(blocks.rows)
             held = [(each.places, each.counts, each.key) for each in blocks.blocks]
             return _numbers(session, len(held)).mapInArrow(_expanding(blocks.rows, held), schema)
 
@@ -82,8 +82,7 @@ class SparkTasks:
         """By one action: its rows come to the driver, or are written into a folder that is there until this process ends."""
         with replaced_errors("noise the records"):
             frame = records.frame  # type: ignore[attr-defined]  # Spark's own answer
-            schema = frame.sparkSession.createDataFrame(with_words(like.slice(0, 0))).schema
-            noised = frame.mapInArrow(partial(_through, work), schema)
+            noised = frame.mapInArrow(partial(_through, work), spark_schema(with_words(like.slice(0, 0))))
             if n <= blocks.SIZE:
                 table = in_order(noised.toArrow(), like)
                 if table.num_rows != n:
