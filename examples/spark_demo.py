@@ -17,6 +17,8 @@ from pathlib import Path
 FOLDER = Path("spark-demo-output")
 ROWS = 2_000_000
 HERE = "127.0.0.1"
+LIGHT = {"SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A master and workers that live for a minute need no code that is compiled well."""
 
 
 def free_port() -> int:
@@ -31,7 +33,7 @@ def started(role: str, words: list[str], logs: Path) -> Iterator[None]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    settings = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": HERE, "SPARK_DAEMON_MEMORY": "256m"}
+    settings = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": HERE, "SPARK_DAEMON_MEMORY": "256m", **LIGHT}
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role.lower()}.{role}", *words]
     with (logs / f"{role}-{time.monotonic_ns()}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **settings})

@@ -70,6 +70,10 @@ KERNELS = {
         "test_tree_release",
         "test_tree_synthetic",
     },
+    "spark": {
+        "test_engines",
+        "test_spark_output",
+    },
     "sources": {
         "test_additive_noise",
         "test_dependency_figures",
@@ -79,7 +83,7 @@ KERNELS = {
         "test_words_of_errors",
     },
 }
-"""Files that need the same compiled code, or all sources parsed: one worker runs a family, so that it is done once."""
+"""Files that need the same compiled code, one Spark session or all sources parsed: one worker runs them all."""
 
 CHAINS = tuple(f"privurn._kernels.{family}" for family in ("counts", "mixtures", "sums"))
 FAMILY = {name: family for family, names in KERNELS.items() for name in names}

@@ -10,7 +10,10 @@ from importlib.util import find_spec
 import pytest
 
 MASTER = "PRIVURN_TEST_MASTER"
-"""Environment variable: another Spark than two threads of this computer."""
+"""Environment variable: another Spark than two threads of this computer, spark://... or sc://..."""
+
+LITTLE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java: what runs for seconds need not be compiled well."""
 
 
 def why_not():
@@ -20,6 +23,16 @@ def why_not():
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         return "there is no Java, which Spark needs"
     return None
+
+
+def where():
+    """The Spark that is tested."""
+    return os.environ.get(MASTER, "local[2]")
+
+
+def asked():
+    """The same for `SparkFiles`."""
+    return {"remote" if where().startswith("sc://") else "master": where()}
 
 
 @cache
@@ -34,13 +47,17 @@ def local_session():
         from privurn.tables.spark_files import settings
 
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 that Spark finds
-        master = os.environ.get(MASTER, "local[2]")
+        master = where()
+        if master.startswith("sc://"):
+            return SparkSession.builder.remote(master).getOrCreate()
         builder = SparkSession.builder.master(master)
         for key, value in settings(master).items():
             builder = builder.config(key, value)
         few = {
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": LITTLE,
+            "spark.executor.extraJavaOptions": LITTLE,
             "spark.executor.memory": "512m",
             "spark.sql.adaptive.enabled": "false",
         }

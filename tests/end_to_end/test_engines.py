@@ -16,8 +16,6 @@ from hostile_table import DOMAINS, REFUSED, SETS, TABLE, by_query, cells, hostil
 from privurn.domain import Bins, Categories, Dates, Grid, JointDomain, OpenLabels, TableDomain
 from privurn.errors import DomainError, FormatError
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
-from privurn.mechanisms.sums.calibrating import Budget
-from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
@@ -26,7 +24,8 @@ from privurn.tables.cell_batches import cell_batches
 from privurn.tables.figures import table_figures
 from privurn.tables.marginals import count_sets
 from privurn.tables.special_cells import SpecialCells
-from spark_session import local_session, spark_frame, why_not
+from spark_session import asked, local_session, spark_frame, why_not
+from statistics_in_sql import REFUSED_SUMS, STATISTICS, WHOLE, sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
 
@@ -52,6 +51,12 @@ def test_engines_agree_on_every_record_of_a_hostile_table(engines, domain):
     expected = cells(here, domain)
     assert len(expected[0]) > 15  # the records are told apart, so that an exchange of two would be seen
     assert cells(there, domain) == expected
+
+
+def test_a_list_that_no_record_can_be_on_is_counted_as_others(engines):
+    here, there = engines
+    domain = {"small": Categories(["0.5", "north"], outside="other", nulls="cell")}
+    assert cells(there, domain) == cells(here, domain) == ([2, 3], [68, 17])
 
 
 def test_nothing_of_a_users_session_is_in_the_way_or_left_behind(engines):
@@ -191,7 +196,8 @@ def test_files_read_by_spark_give_the_release_that_duckdb_gives(planted):
     if reason := why_not():
         pytest.skip(reason)
     files, made = str(planted / "*.parquet"), {}
-    for engine in (["--engine", "spark", "--master", "local[2]"], []):
+    [(kind, address)] = asked().items()
+    for engine in (["--engine", "spark", f"--{kind}", address], []):
         folder = planted / f"out-{len(engine)}"
         domain = [
             "--column",
@@ -215,7 +221,7 @@ def test_files_read_by_spark_give_the_release_that_duckdb_gives(planted):
 def test_files_that_spark_would_pass_over_are_noticed(planted):
     (planted / "part-0.parquet").rename(planted / "_part-0.parquet")
     local_session()
-    files = spark_files.SparkFiles(str(planted / "*.parquet"), master="local[2]")
+    files = spark_files.SparkFiles(str(planted / "*.parquet"), **asked())
     with pytest.raises(DomainError, match="every record of the table once"):
         privurn.release(files, privurn.Urn(), domain={"label": Categories(["north"], outside="other")}, epsilon=1, delta=1e-6)
 
@@ -226,19 +232,27 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
     domain = {"yes": Categories([True, False], outside="other", nulls="cell")}
     out = privurn.release(there, privurn.Urn(records=9), domain=domain, epsilon=1, delta=1e-6, entropy=SeededEntropy(1))
     assert out.data.count() == 9
-    assert len(privurn.privatise(there, domain=domain, epsilon=1).table) == there.count()
-    whole = Budget(epsilon=1, noise="discrete-laplace")
-    table = TableStatistic.calibrated(domain=domain, budget=whole)
-    assert release_statistics(there, mechanism=table, budget=whole).statistics.n == there.count()
-    budget = Budget(epsilon=1)
-    sums = RegressionStatistic.calibrated(
-        response="number", covariates=["small"], bounds=(-5, 5), budget=budget, missing="unreadable"
-    )
-    exact = []
-    for each in engines:
-        with open_table(each) as source:
-            exact.append(sums.sum_units(source))
-    assert exact[0] == exact[1]
+    privatised = privurn.privatise(there, domain=domain, epsilon=1)
+    assert privatised.data.count() == privatised.table.num_rows == there.count()
+    table = TableStatistic.calibrated(domain=domain, budget=WHOLE)
+    assert release_statistics(there, mechanism=table, budget=WHOLE).statistics.n == there.count()
+    counts = release_statistics(there, mechanism=STATISTICS["whole counts"], budget=WHOLE)
+    assert counts.statistics.n == there.count()
+
+
+@pytest.mark.parametrize(
+    "name", ["a logistic regression", *(pytest.param(name, marks=pytest.mark.long) for name in STATISTICS if name[:3] != "a l")]
+)
+def test_sums_are_the_same_to_the_last_unit(engines, name):
+    here, there = engines
+    assert sums(there, STATISTICS[name]) == sums(here, STATISTICS[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("why", REFUSED_SUMS)
+def test_sums_are_refused_alike(engines, why):
+    here, there = engines
+    assert sums(there, REFUSED_SUMS[why]) == sums(here, REFUSED_SUMS[why])
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from spark_session import why_not
 
 pytestmark = pytest.mark.long
 
-DRIVER = '''
+BEGINNING = '''
 import os, sys, time, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
@@ -39,9 +39,20 @@ def wait(stage):
             time.sleep(0.1)
 
 def slowly(batches):
-    wait("counting")
+    wait("noising" if os.path.exists(here / "drawing") else "counting")
     yield from batches
 
+builder = SparkSession.builder.master(master).config("spark.executor.memory", "512m")
+for key, value in spark_files.settings(master).items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+ledger = here / "ledger"
+blocks.SIZE = 1_000
+'''
+
+DRIVER = (
+    BEGINNING
+    + """
 write_part = blocks.write_part
 
 def written(rows, places, counts, key, folder, suffix):
@@ -50,18 +61,31 @@ def written(rows, places, counts, key, folder, suffix):
     wait("writing")
     return write_part(rows, places, counts, key, folder, suffix)
 
-blocks.SIZE, blocks.write_part = 1_000, written
-builder = SparkSession.builder.master(master).config("spark.executor.memory", "512m")
-for key, value in spark_files.settings(master).items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
+blocks.write_part = written
 frame = spark.range(0, 4_000, 1, 4).selectExpr("id % 7 AS age").mapInArrow(slowly, "age bigint")
-ledger = here / "ledger"
 out = privurn.release(
     frame, privurn.Urn(records=3_500), domain={"age": privurn.Grid(0, 6, 1)}, epsilon=1, delta=1e-6, ledger=ledger
 )
 out.save(here / "out")
-'''
+"""
+)
+
+NOISING = (
+    BEGINNING
+    + """
+def progress(stage):
+    if stage == "drawing":
+        (here / "drawing").touch()
+
+frame = spark.range(0, 4_000, 1, 4).selectExpr("id AS age").mapInArrow(slowly, "age bigint")
+spark.conf.set("spark.privurn.staging", str(here))
+every = privurn.Categories(range(4_000))
+out = privurn.privatise(frame, domain={"age": every}, epsilon=41, ledger=ledger, progress=progress)
+(here / "saving").touch()
+out.save(here / "out")
+"""
+)
+"""Randomised response that nearly always tells the truth: every record comes out once, if it is drawn and kept once."""
 
 
 ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable}
@@ -82,9 +106,9 @@ def master(logs):
         yield address
 
 
-def driver(master, folder, *waiting):
-    (folder / "driver.py").write_text(DRIVER)
-    Ledger.create(folder / "ledger", epsilon=1.5, delta=1e-5)
+def driver(master, folder, *waiting, script=DRIVER, epsilon=1.5):
+    (folder / "driver.py").write_text(script)
+    Ledger.create(folder / "ledger", epsilon=epsilon, delta=1e-5)
     words = [sys.executable, "driver.py", master, str(folder), *waiting]
     with (folder / "driver.log").open("w") as log:
         return subprocess.Popen(words, cwd=folder, env=ENVIRONMENT, stdout=log, stderr=log)
@@ -116,6 +140,44 @@ def test_executors_killed_while_they_count_and_while_they_write_change_nothing(m
     assert len(ledger.entries()) == 1  # paid once, although it was done in several attempts
     assert ledger.remaining()["epsilon"] == 0.5
     assert not list(tmp_path.glob(".privurn-*"))
+
+
+def test_executors_killed_while_they_noise_and_while_they_write_draw_no_record_twice(master, tmp_path):
+    process = driver(master, tmp_path, "noising", script=NOISING, epsilon=41.5)
+    try:
+        first = executor_of(tmp_path, "noising", process)
+        os.kill(first, signal.SIGKILL)
+        (tmp_path / "go-noising").touch()
+        deadline = time.monotonic() + 1800
+        while not (tmp_path / "saving").exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        others = {int(each.read_text()) for each in tmp_path.glob("noising-*") if each.suffix != ".part"} - {first}
+        for each in list(others)[:1]:
+            os.kill(each, signal.SIGKILL)
+        assert process.wait(1800) == 0, (tmp_path / "driver.log").read_text()
+    finally:
+        process.kill()
+    assert privurn.verify(tmp_path / "out").valid
+    parts = sorted((tmp_path / "out" / "data").iterdir())
+    assert len(parts) == 4
+    found = [int(line) for each in parts for line in each.read_text().splitlines()[1:]]
+    assert sorted(found) == list(range(4_000))  # by chance not: below 1e-10
+    assert found != sorted(found)
+    ledger = Ledger(tmp_path / "ledger")
+    assert len(ledger.entries()) == 1
+    assert not list(tmp_path.glob(".privurn-*"))  # what was staged is gone with the driver
+
+
+def test_a_driver_killed_while_executors_noise_has_paid_and_leaves_no_release(master, tmp_path):
+    process = driver(master, tmp_path, "noising", script=NOISING, epsilon=41.5)
+    try:
+        executor_of(tmp_path, "noising", process)
+    finally:
+        process.kill()
+        process.wait(60)
+    (tmp_path / "go-noising").touch()
+    assert len(Ledger(tmp_path / "ledger").entries()) == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_driver_killed_while_executors_write_has_paid_and_leaves_no_release(master, tmp_path):

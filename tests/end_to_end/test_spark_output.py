@@ -10,10 +10,14 @@ import pytest
 
 import privurn
 from privurn.counts import CountTable
-from privurn.domain import Categories, Grid
+from privurn.domain import Bounds, Categories, Grid
+from privurn.errors import FormatError
 from privurn.privacy.entropy import SeededEntropy
+from privurn.privacy.ledger import Ledger
 from privurn.tables import blocks
-from privurn.tables.blocks import Blocks, Here
+from privurn.tables.blocks import Blocks
+from privurn.tables.here import Here
+from privurn.tables.staged import Staged
 from spark_session import local_session, spark_frame, why_not
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -78,3 +82,48 @@ def test_records_from_a_posterior_are_written_by_executors_too(monkeypatch, tmp_
     assert privurn.verify(tmp_path / "out").valid
     assert out.certificate["synthetic"]["file"] == "manifest.json"
     assert out.data.count() == out.certificate["synthetic"]["rows"] == 4_000
+
+
+@pytest.mark.long
+def test_executors_noise_records_once(monkeypatch, tmp_path):
+    """With nearly no noise every record comes out once; with much, it comes out the same whenever it is asked for."""
+    session = local_session()
+    session.conf.set("spark.privurn.staging", str(tmp_path))
+    monkeypatch.setattr(blocks, "SIZE", 1_000)
+    table = pa.table({"age": np.arange(3_000), "region": ["=north", "south", None] * 1_000})
+    there = spark_frame(table)
+    week = there.limit(900).selectExpr("age % 7 AS day")
+    few = privurn.privatise(week, privurn.DiscreteLaplace(), domain={"day": Bounds(0, 6)}, epsilon=600)
+    assert isinstance(few.table, pa.Table)
+    assert sorted(few.table["day"].to_pylist()) == sorted(each["day"] for each in week.collect())  # by chance not: below 1e-39
+    many = privurn.privatise(there, domain={"age": Categories(range(3_000))}, epsilon=41)
+    assert isinstance(many.table, Staged)
+    assert sorted(many.table.to_arrow()["age"].to_pylist()) == list(range(3_000))  # by chance not: below 1e-10
+    assert many.table.to_arrow()["age"].to_pylist() != list(range(3_000))
+    out = privurn.privatise(there, domain={"region": Categories(["=north", "south"], nulls="cell")}, epsilon=0.1)
+    saved = [out.save(tmp_path / name, file_format="parquet").certificate["output"] for name in "ab"]
+    assert saved[0] == saved[1]
+    assert privurn.verify(tmp_path / "a").valid
+    assert out.data.toArrow().to_pylist() == pq.read_table(tmp_path / "a" / "data").to_pylist()
+    out.save(tmp_path / "c", file_format="csv")
+    assert privurn.verify(tmp_path / "c").valid
+    assert sorted(each.name for each in tmp_path.iterdir() if not each.name.startswith(".privurn-")) == ["a", "b", "c"]
+    session.conf.unset("spark.privurn.staging")
+
+
+@pytest.mark.long
+def test_what_executors_cannot_do_is_noticed_before_it_is_paid_for(monkeypatch, tmp_path):
+    session = local_session()
+    there = spark_frame(pa.table({"age": np.arange(3_000) % 7}))
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1.5, delta=1e-5)
+    asked = {"domain": {"age": Bounds(0, 6)}, "epsilon": 1, "ledger": tmp_path / "ledger"}
+    with monkeypatch.context() as patched:
+        patched.setattr(privurn, "__version__", "0.0.0")
+        with pytest.raises(FormatError, match="another privurn"):
+            privurn.privatise(there, **asked)
+    monkeypatch.setattr(blocks, "SIZE", 1_000)
+    session.conf.set("spark.privurn.staging", str(tmp_path / "nowhere"))
+    with pytest.raises(FormatError, match="no folder"):
+        privurn.privatise(there, **asked)
+    session.conf.unset("spark.privurn.staging")
+    assert not ledger.entries()

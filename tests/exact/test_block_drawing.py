@@ -14,7 +14,8 @@ from urn_laws import count_vectors, dirichlet_multinomial_law
 from privurn.counts import CountTable
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.privacy.entropy import Entropy, SeededEntropy
-from privurn.tables.blocks import Blocks, Here, split
+from privurn.tables.blocks import Blocks, split
+from privurn.tables.here import Here
 from privurn.tables.part_file import arranged, arrangement, key_stream
 
 F = Fraction

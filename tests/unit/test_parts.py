@@ -15,6 +15,7 @@ import pytest
 
 import privurn
 from privurn.certificates import folder as saving
+from privurn.certificates import verify as verification
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.errors import FormatError
 from privurn.inference.verified import Verified, verified
@@ -23,7 +24,8 @@ from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.releases.synthetic import _in_blocks
 from privurn.tables import decode
-from privurn.tables.blocks import Blocks, Here
+from privurn.tables.blocks import Blocks
+from privurn.tables.here import Here
 from privurn.tables.parts import read_manifest
 
 DOMAIN = {"age": Grid(0, 4, 1), "region": Categories(["=north", "south"], outside="other")}
@@ -142,18 +144,34 @@ EDITS = {
 }
 
 
+class Elsewhere(Here):
+    """In place of Spark."""
+
+    def __init__(self, session):
+        self.asked = session().__enter__()  # what is given as a session
+
+    def answers(self, task, number):
+        self.asked.append(number)
+        return super().answers(task, number)
+
+
 @pytest.mark.parametrize("edit", EDITS)
-def test_every_edit_of_a_folder_of_parts_convicts(copied, edit):
+def test_every_edit_of_a_folder_of_parts_convicts(copied, edit, monkeypatch):
     folder, file_format = copied
     change, said = EDITS[edit]
+    asked = []
+    monkeypatch.setattr(verification, "SparkTasks", Elsewhere)
+    assert privurn.verify(folder, spark=asked).valid
+    assert asked == [3, 3]  # hashes, then what is in the parts
     change(folder, file_format)
     found = privurn.verify(folder)
+    assert privurn.verify(folder, spark=asked) == found  # by other computers
     assert not found.valid
     assert any(said in reason for reason in found.reasons), found.reasons
     assert "PLANTED" not in str(found)
 
 
-def test_what_is_in_a_part_is_checked_though_its_hash_fits(copied):
+def test_what_is_in_a_part_is_checked_though_its_hash_fits(copied, monkeypatch):
     folder, file_format = copied
     part = folder / "data" / f"part-000001.{file_format}"
     table = pyarrow.csv.read_csv(part) if file_format == "csv" else pq.read_table(part)
@@ -162,6 +180,8 @@ def test_what_is_in_a_part_is_checked_though_its_hash_fits(copied):
     digest = hashlib.sha256(part.read_bytes()).hexdigest()
     relisted(folder, lambda parts: parts[1].update(sha256=digest))
     assert any("values outside the domain" in reason for reason in privurn.verify(folder).reasons)
+    monkeypatch.setattr(verification, "SparkTasks", Elsewhere)
+    assert privurn.verify(folder, spark=[]) == privurn.verify(folder)
 
 
 class DiedError(BaseException):

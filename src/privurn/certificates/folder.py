@@ -11,7 +11,7 @@ from privurn.errors import FormatError
 from privurn.output_files import check_new_folder, flush, move_folder, new_partial_folder, write_file
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.tables import write
-from privurn.tables.blocks import Blocks
+from privurn.tables.blocks import InParts
 from privurn.tables.parts import MANIFEST
 
 FORMATS = ("csv", "parquet")
@@ -90,7 +90,7 @@ def save_synthetic(table: Any, folder: Path, *, about: dict[str, Any]) -> None:
 
 def _written(table: Any, folder: Path, name: str, file_format: str) -> tuple[dict[str, Any], bytes | None]:
     """What a certificate says of the data, and their manifest if they are in parts."""
-    if isinstance(table, Blocks):
+    if isinstance(table, InParts):
         return write_parts(table, folder, file_format=file_format)
     file = folder / f"{name}.{file_format}"
     write(table, file)

@@ -10,7 +10,7 @@ from privurn.errors import PrivurnError
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.ledger import Ledger
 from privurn.tables import to_kind
-from privurn.tables.blocks import Blocks
+from privurn.tables.blocks import InParts
 from privurn.tables.output import needs_marks
 
 MARKED = (
@@ -39,8 +39,8 @@ class Release:
     def data(self) -> Any:
         """The records (or the noisy table), as the kind of frame that came in (Arrow for files)."""
         table = self.table if self.synthetic is None else self.synthetic.table
-        if isinstance(table, Blocks):
-            return table.tasks.frame(table) if self.kind == "spark" else table.to_arrow()
+        if isinstance(table, InParts):
+            return table.frame() if self.kind == "spark" else table.to_arrow()
         return to_kind(table, self.kind)
 
     @property
@@ -81,6 +81,6 @@ class Release:
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])
         tables = [self.table] if self.synthetic is None else [self.table, self.synthetic.table]
-        looked_at = [each.rows if isinstance(each, Blocks) else each for each in tables]
+        looked_at = [each.rows if isinstance(each, InParts) else each for each in tables]
         remarks = (*self.remarks, MARKED) if file_format == "csv" and any(map(needs_marks, looked_at)) else self.remarks
         return replace(self, certificate=certificate, remarks=remarks)

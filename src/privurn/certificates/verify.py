@@ -7,7 +7,9 @@ were made another way. What is checked how, field by field: docs/reference/certi
 import hashlib
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,10 @@ from privurn.privacy.certificate import (
     read_json,
 )
 from privurn.privacy.profile import Guarantee
+from privurn.tables.engine import Answered, Tasks
 from privurn.tables.parts import MANIFEST, data_files, read_manifest
 from privurn.tables.released import released_batches, released_columns
+from privurn.tables.spark_tasks import SparkTasks
 
 RELATIVE_AGREEMENT = 1e-9
 """Two machines may round a sum differently; more than this is an edit."""
@@ -50,9 +54,13 @@ class Verification:
     hint: str | None = field(default=None, repr=False, compare=False)
 
 
-def verify(path: str | Path) -> Verification:
-    """Verify a release folder, a certificate file next to its data, or a file of noisy statistics."""
+def verify(path: str | Path, *, spark: Any = None) -> Verification:
+    """Verify a release folder, a certificate file next to its data, or a file of noisy statistics.
+
+    `spark`: a Spark session whose executors, which need privurn for it, read the parts of a large release.
+    """
     path, hint = Path(path), None
+    tasks = None if spark is None else SparkTasks(partial(nullcontext, spark))
     try:
         data = read_json(path)
         if is_statistics(data):
@@ -60,7 +68,7 @@ def verify(path: str | Path) -> Verification:
             reasons = [*check_certificate(certificate), *_check_statistics(certificate, statistics, data["statistics"])]
         else:
             certificate = Certificate.typed(data)
-            reasons = _check_data(certificate, path if path.is_dir() else path.parent)
+            reasons = _check_data(certificate, path if path.is_dir() else path.parent, tasks)
             reasons = [*check_certificate(certificate), *reasons]
     except CertificateError as error:
         reasons, hint = [error.message.removesuffix(".")], error.hint
@@ -160,13 +168,13 @@ def _agree(stated: Mapping[str, float | None], computed: Mapping[str, float | No
     )
 
 
-def _check_data(certificate: Certificate, folder: Path) -> list[str]:
+def _check_data(certificate: Certificate, folder: Path, tasks: Tasks | None) -> list[str]:
     """The data file, and the records made from it where there are any: hash, then what they hold."""
     output, synthetic = certificate["output"], certificate["synthetic"]
     if output is None or "file" not in output:
         return ["the certificate names no data file: the release was never saved"]
     files = [output] if synthetic is None else [output, synthetic]
-    reasons = [reason for each in files for reason in _changed(folder, each)]
+    reasons = [reason for each in files for reason in _changed(folder, each, tasks)]
     if reasons:
         return reasons
     stated, domain = certificate["mechanism"], certificate["domain"]
@@ -177,15 +185,15 @@ def _check_data(certificate: Certificate, folder: Path) -> list[str]:
         fits = False
     if not fits:
         return []  # for `check_certificate` to say
-    found = _check_content(folder, output, certificate["columns"], lambda: mechanism.content(domain))
+    found = _check_content(folder, output, certificate["columns"], lambda: mechanism.content(domain), tasks)
     if synthetic is not None:
         copies, n = synthetic["copies"], certificate["n"]
         columns = [copy_column(domain["columns"])] * (copies > 1) + list(domain["columns"])
-        found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=copies, n=n))
+        found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=copies, n=n), tasks)
     return found
 
 
-def _changed(folder: Path, stated: Mapping[str, Any]) -> list[str]:
+def _changed(folder: Path, stated: Mapping[str, Any], tasks: Tasks | None) -> list[str]:
     """Why a file, or the parts that it lists, is not what is stated."""
     name = stated["file"]
     try:
@@ -198,34 +206,50 @@ def _changed(folder: Path, stated: Mapping[str, Any]) -> list[str]:
         return [f"the data file {name!r} cannot be read, or is no regular file"]
     if not same:
         return [f"the data file {name!r} was changed: its hash does not fit"]
-    return changed_parts(folder, stated) if name == MANIFEST else []
+    return changed_parts(folder, stated, tasks) if name == MANIFEST else []
 
 
-def _check_content(folder: Path, stated: Mapping[str, Any], columns: list[str], content: Callable[[], Content]) -> list[str]:
+def _check_content(
+    folder: Path, stated: Mapping[str, Any], columns: list[str], content: Callable[[], Content], tasks: Tasks | None
+) -> list[str]:
     name = stated["file"]
     try:
-        return [f"the data file {name!r} {each}" for each in check_published(folder / name, columns, stated["rows"], content())]
+        found = check_published(folder / name, columns, stated["rows"], content(), tasks)
+        return [f"the data file {name!r} {each}" for each in found]
     except Exception as error:  # whatever impossible parameters end in, an answer is given
         detail = error.message.removesuffix(".") if isinstance(error, PrivurnError) else type(error).__name__
         return [f"the data file {name!r} cannot be checked: {detail}"]
 
 
-def check_published(file: Path, columns: list[str], stated: int, content: Content) -> list[str]:
+def check_published(file: Path, columns: list[str], stated: int, content: Content, tasks: Tasks | None = None) -> list[str]:
     """How data, read in batches, contradict their certificate; a FormatError where they cannot be read at all."""
     sizes = [each.rows for each in read_manifest(file)] if file.name == MANIFEST else [stated]
-    for each, size in zip(data_files(file), sizes, strict=True):
-        if released_columns(each) != columns:
-            return ["does not hold the columns that are stated"]
-        rows = 0
-        for batch in released_batches(each):
-            rows += batch.num_rows
-            if rows > size:
-                break
-            if not content.holds(batch):
-                return [content.wrong]
-        if rows != size:
-            return ["does not hold the rows that are stated"]
+    files = list(zip(data_files(file.absolute()), sizes, strict=True))
+    if tasks is not None and file.name == MANIFEST and content.by_batches:
+
+        def task(number: int) -> Answered:
+            return _contradiction(*files[number], columns, content) or "", 0, ""
+
+        found = [each for each, _, _ in tasks.answers(task, len(files)) if each]
+        return found[:1]
+    for each, size in files:
+        if (wrong := _contradiction(each, size, columns, content)) is not None:
+            return [wrong]
     return [] if content.complete() else [content.wrong]
+
+
+def _contradiction(file: Path, size: int, columns: list[str], content: Content) -> str | None:
+    """What one file says that the certificate does not."""
+    if released_columns(file) != columns:
+        return "does not hold the columns that are stated"
+    rows = 0
+    for batch in released_batches(file):
+        rows += batch.num_rows
+        if rows > size:
+            break
+        if not content.holds(batch):
+            return content.wrong
+    return None if rows == size else "does not hold the rows that are stated"
 
 
 def statistics_of(data: Any) -> tuple[Certificate, NoisyStatistics]:

@@ -1,7 +1,8 @@
 """Options that several commands share. A parameter of a command that is a group stands for all the options of that group."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -28,6 +29,36 @@ NeighbouringOption = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
+Master = Annotated[
+    str | None, typer.Option("--master", metavar="URL", help="Spark's master, for example local[4] or spark://host:7077.")
+]
+Remote = Annotated[str | None, typer.Option("--remote", metavar="URL", help="A Spark Connect server, sc://host:15002.")]
+
+
+def read_by(engine: str, master: str | None, remote: str | None, file: str, *, staging: Path = Path()) -> "str | SparkFiles":
+    """A file, and the engine that shall read it."""
+    from privurn.tables.spark_files import SparkFiles
+
+    if engine == "spark":
+        return SparkFiles(file, master=master, remote=remote, staging=str(staging))
+    if engine != "duckdb":
+        raise FormatError(f"the engine {engine!r} is not known.", hint="duckdb or spark")
+    if master is not None or remote is not None:
+        raise FormatError("--master and --remote are Spark's.", hint="Add --engine spark")
+    return file
+
+
+@contextmanager
+def session(engine: str, master: str | None, remote: str | None) -> Iterator[Any]:
+    """A Spark session; None where Spark is not asked for."""
+    files = read_by(engine, master, remote, "")
+    if isinstance(files, str):
+        yield None
+        return
+    with files.session() as spark:
+        yield spark
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -66,26 +97,13 @@ class Making:
     engine: Annotated[
         str, typer.Option("--engine", help="What reads FILE: duckdb, or spark (Parquet files, with --master or --remote).")
     ] = "duckdb"
-    master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="Spark's master, for example local[4] or spark://host:7077.")
-    ] = None
-    remote: Annotated[
-        str | None,
-        typer.Option("--remote", metavar="URL", help="A Spark Connect server, sc://host:15002 (not tried by any test yet)."),
-    ] = None
+    master: Master = None
+    remote: Remote = None
     seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None
 
-    def data(self, file: str) -> "str | SparkFiles":
-        """The file, and what shall read it."""
-        from privurn.tables.spark_files import SparkFiles
-
-        if self.engine == "spark":
-            return SparkFiles(file, master=self.master, remote=self.remote)
-        if self.engine != "duckdb":
-            raise FormatError(f"the engine {self.engine!r} is not known.", hint="duckdb or spark")
-        if self.master is not None or self.remote is not None:
-            raise FormatError("--master and --remote are Spark's.", hint="Add --engine spark")
-        return file
+    def data(self, file: str, *, staging: Path = Path()) -> "str | SparkFiles":
+        """The file, and what shall read it; `staging` is a folder that a cluster shares."""
+        return read_by(self.engine, self.master, self.remote, file, staging=staging)
 
     @property
     def payer(self) -> Path | Literal[False] | None:

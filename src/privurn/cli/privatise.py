@@ -85,7 +85,7 @@ def privatise(
     from privurn.releases.privatise import privatise as make
 
     check_output(output, file_format)
-    data = making.data(file)
+    data = making.data(file, staging=output.absolute().parent)
     domain = _domain(bounds, categories or [], column or [], nulls=nulls, outside=outside, ignore_case=ignore_case)
     default = "randomised-response" if categories else "laplace"
     asked = ChannelCommand.asked(context, ChannelCommand.named(default if channel == "auto" else channel))

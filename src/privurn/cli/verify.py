@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from privurn.cli.console import print_json, print_text
-from privurn.cli.options import Json
+from privurn.cli.options import Json, Master, Remote, session
 
 EXAMPLES = """Examples:
 
@@ -16,7 +16,9 @@ privurn verify out --json
 
 privurn verify stats.json
 
-privurn verify out --registry > deployment.yaml"""
+privurn verify out --registry > deployment.yaml
+
+privurn verify visits --engine spark --master spark://host:7077"""
 
 
 def verify(
@@ -26,6 +28,11 @@ def verify(
     registry: Annotated[
         bool, typer.Option("--registry", help="Print the fields of the OpenDP deployments registry (YAML).")
     ] = False,
+    engine: Annotated[
+        str, typer.Option("--engine", help="What reads the parts of a large release: duckdb (this computer) or spark.")
+    ] = "duckdb",
+    master: Master = None,
+    remote: Remote = None,
     json: Json = False,
 ) -> None:
     """Recompute the guarantee from the certificate's parameters; check every other field, the data's values and the hashes.
@@ -35,7 +42,8 @@ def verify(
     from privurn.certificates.verify import verify as check
     from privurn.privacy.certificate import Certificate
 
-    result = check(folder)
+    with session(engine, master, remote) as spark:
+        result = check(folder, spark=spark)
     if json:
         print_json({"valid": result.valid, "reasons": list(result.reasons)})
     elif registry and result.valid:

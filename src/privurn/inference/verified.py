@@ -13,7 +13,7 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, open_table
-from privurn.tables.blocks import Blocks
+from privurn.tables.blocks import InParts
 from privurn.tables.released import open_released
 
 
@@ -29,7 +29,7 @@ class Verified:
         """The published table."""
         if isinstance(self.data, Path):
             return open_released(self.data)
-        return open_table(self.data.to_arrow() if isinstance(self.data, Blocks) else self.data)
+        return open_table(self.data.to_arrow() if isinstance(self.data, InParts) else self.data)
 
 
 def verified(source: Any) -> Verified:

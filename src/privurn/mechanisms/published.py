@@ -19,6 +19,8 @@ from privurn.tables.released import CellReader, numbers
 class Content:
     """What may stand in a data file; it may remember the batches before."""
 
+    by_batches = False
+    """Whether it looks at each batch by itself, so that parts can be read by different computers."""
     wrong = "holds values that the mechanism cannot have published"
     """What is said of a file whose content is wrong."""
 
@@ -34,6 +36,7 @@ class Content:
 class Cells(Content):
     """Records of a public domain."""
 
+    by_batches = True
     wrong = "holds values outside the domain"
 
     def __init__(self, domain: Mapping[str, Any]) -> None:
@@ -62,6 +65,7 @@ class SyntheticContent(Cells):
 
     def __init__(self, domain: Mapping[str, Any], *, copies: int, n: int | None) -> None:
         super().__init__(domain)
+        self.by_batches = copies == 1
         self.copies, self.n, self.last = copies, n, 1
         self.rows = np.zeros(copies, np.int64)
 
@@ -94,6 +98,7 @@ def copy_column(columns: Container[str | None]) -> str:
 class Table(Cells):
     """All cells in order, once for each draw, with finite numbers beside each."""
 
+    by_batches = False
     wrong = "is not the table of all cells and their numbers"
 
     def __init__(self, domain: Mapping[str, Any]) -> None:

@@ -2,12 +2,17 @@
 
     data --(public bounds or categories)--> records --(guarantee)--> channel --(ledger pays first)--> noise --> certificate
 
-The noise of numbers is OpenDP's on a public lattice; randomised response is drawn in exact integers. The mixture models read
-the channel from the certificate. Proofs: docs/proofs/channels.md.
+The noise of numbers is OpenDP's on a public lattice; randomised response is drawn in exact integers. Where the records are on a
+cluster, its computers noise them, each once (`tables.engine.Tasks`). The mixture models read the channel from the certificate.
+Proofs: docs/proofs/channels.md.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from privurn.certificates.certify import certify
 from privurn.certificates.release import Release
@@ -24,8 +29,10 @@ from privurn.privacy.payer import LedgerChoice, Payer
 from privurn.privacy.profile import Guarantee
 from privurn.releases.payment import pay
 from privurn.tables import Source, decode, open_table
-from privurn.tables.columns import numbers_table, read_numbers
-from privurn.tables.rows import read_cells
+from privurn.tables.columns import floats, numbers_elsewhere, numbers_table, read_numbers
+from privurn.tables.counting import integers
+from privurn.tables.output import decode_side_by_side
+from privurn.tables.rows import cells_elsewhere, read_cells
 
 Public = Bounds | Categories
 NEEDED = "For example domain={'pay': Bounds(0, 100)}, or domain={'town': Categories(['a', 'b'])}"
@@ -61,14 +68,15 @@ def privatise(
         The guarantee for one replaced record. With a fixed channel epsilon may be left out: it is then the channel's at delta.
     order
         "shuffled" (default): rows come in random order. "kept": the order of the data, which tells who is who; the guarantee
-        covers that too, but whatever is known of the order can then be joined.
+        covers that too, but whatever is known of the order can then be joined. Tables on a cluster have none to keep.
     contributions
         Most records that one person may own: the guarantee then covers all of them together.
     ledger
         Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
         stands. The certificate says which.
     entropy
-        `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed.
+        `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed, nor what is
+        drawn on a cluster.
     progress
         Is told each stage of the work.
 
@@ -88,27 +96,63 @@ def privatise(
     progress("reading")
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
+        if source.tasks is not None and order == "kept":
+            raise ModelError("records on a cluster have no order that could be kept.", hint="order='shuffled'")
         cells = _cells(public, source)
         if cells is not None:
-            published, stated = list(cells.columns), cells.to_json()
-            values: Any = read_cells(source, cells)
+            stated = cells.to_json()
+            noise = _Noise(made, tuple(cells.columns), cells)
+            read: Any = partial(read_cells if source.tasks is None else cells_elsewhere, source, cells)
         else:
             [(column, bounds)] = public.items()
-            named = source.the_column(column or None)
-            values = read_numbers(source, named, nulls=bounds.nulls)  # type: ignore[arg-type]
-            lower, upper = made.bounds
-            published = made.columns(named)
+            named, (lower, upper) = source.the_column(column or None), made.bounds
             stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": bounds.nulls}
+            noise = _Noise(made, tuple(made.columns(named)))
+            read = partial(read_numbers if source.tasks is None else numbers_elsewhere, source, named, nulls=bounds.nulls)
+        if source.tasks is None:
+            values = read()
+            release = LocalRelease(n=len(values), channel=made, order=order)
+        else:
+            records, n = read()
+            release = LocalRelease(n=n, channel=made, order=order)
+            source.tasks.check(n)
+        payment = pay(payer, release, target, domain=stated, n=release.n)
+        progress("drawing")
+        if source.tasks is None:
+            table = noise.published(release.draw(values, entropy=randomness))
+        else:
+            table = source.tasks.mapped(records, noise, like=noise.like(), n=release.n)
         kind = source.kind
-    release = LocalRelease(n=len(values), channel=made, order=order)
-    payment = pay(payer, release, target, domain=stated, n=release.n)
-    progress("drawing")
-    released = release.draw(values, entropy=randomness)
-    table = decode(released, cells) if cells is not None else numbers_table(released, published)
     certificate = certify(
-        release, guarantee=target, domain=stated, columns=published, entropy=randomness, payment=payment.stamp
+        release, guarantee=target, domain=stated, columns=list(noise.columns), entropy=randomness, payment=payment.stamp
     )
     return Release(table, kind, certificate, (*made.remarks, *payment.remarks), payer.ledger)
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """From records to what is published of them, on whatever computer they are: numbers, or cells of a domain."""
+
+    channel: LocalChannel
+    columns: tuple[str, ...]
+    cells: JointDomain | None = None
+
+    def published(self, released: Any) -> Any:
+        """Arrow table of what a channel released."""
+        return numbers_table(released, list(self.columns)) if self.cells is None else decode(released, self.cells)
+
+    def __call__(self, records: Any) -> Any:
+        """The same of an Arrow array of records, with randomness of the operating system that this runs on."""
+        values = floats(records) if self.cells is None else integers(records)
+        return self.published(self.channel.privatise(values, entropy=SystemEntropy()))
+
+    def like(self) -> Any:
+        """Every text that may be published, in a table of the same layout."""
+        if self.cells is None:
+            return self.published(self.channel.privatise(np.empty(0), entropy=SystemEntropy()))
+        longest = np.arange(max(self.channel.sizes))
+        cells = [np.minimum(longest, size - 1) for size in self.channel.sizes]
+        return decode_side_by_side(cells, self.cells.columns, entropy=SystemEntropy())
 
 
 def _columns(domain: Any, channel: Any) -> dict[str, Public]:

@@ -5,6 +5,7 @@ likely and tells nothing of the data, so whoever writes the block puts it into o
 one after the other, order included: docs/proofs/integer-urn.md.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.tables.engine import Answered, Task, Tasks
+from privurn.tables.engine import Answered, Tasks
 from privurn.tables.output import for_spreadsheets
 from privurn.tables.part_file import arranged, key_stream, write_part
 
@@ -22,6 +23,40 @@ SIZE = 2**21
 """Records of a block, which is a part of the release, too: they are in memory at once where the part is written."""
 
 Words = Callable[[int], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class InParts(ABC):
+    """Released records that are written by tasks, in parts. `rows` is an Arrow table with every text that they hold."""
+
+    rows: Any = field(repr=False)
+    tasks: Tasks = field(repr=False, kw_only=True)
+
+    @property
+    def column_names(self) -> list[str]:
+        """As an Arrow table has them."""
+        return list(self.rows.column_names)
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """All records."""
+
+    @abstractmethod
+    def to_arrow(self) -> Any:
+        """All of it on this computer."""
+
+    @abstractmethod
+    def frame(self) -> Any:
+        """A frame of the engine that has the tasks."""
+
+    @abstractmethod
+    def write(self, folder: Path, file_format: str) -> list[Answered]:
+        """Write each part into a file of a new folder that all tasks can reach: names as they came, rows, hashes."""
+
+    @abstractmethod
+    def are(self, rows: list[int]) -> bool:
+        """Whether parts of so many records are these."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +69,10 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Released records in their order, block after block. `rows` is an Arrow table of the distinct ones."""
+class Blocks(InParts):
+    """Released records in their order, block after block. `rows` are the distinct ones."""
 
-    rows: Any = field(repr=False)
-    blocks: tuple[Block, ...] = field(repr=False)
-    tasks: Tasks = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False, kw_only=True)
 
     @classmethod
     def drawn(
@@ -49,12 +82,7 @@ class Blocks:
         held = list(counts)
         cells = np.unique(np.concatenate([each.values for each in held]))
         blocks = tuple(Block(np.searchsorted(cells, each.values), each.counts, words(4).tobytes()) for each in held)
-        return cls(decode(cells), blocks, tasks)
-
-    @property
-    def column_names(self) -> list[str]:
-        """As an Arrow table has them."""
-        return list(self.rows.column_names)
+        return cls(decode(cells), blocks=blocks, tasks=tasks)
 
     @property
     def num_rows(self) -> int:
@@ -72,8 +100,12 @@ class Blocks:
 
         return pa.concat_tables(self.expanded())
 
+    def frame(self) -> Any:
+        """Expanded whenever it is read."""
+        return self.tasks.frame(self)
+
     def write(self, folder: Path, file_format: str) -> list[Answered]:
-        """Write each block into a file of a new folder that all tasks can reach: names as they came, rows, hashes."""
+        """A part for each block."""
         rows = for_spreadsheets(self.rows) if file_format == "csv" else self.rows
         held = [(each.places, each.counts, each.key) for each in self.blocks]  # of no class that executors would have to know
         where = str(folder.absolute())
@@ -83,17 +115,9 @@ class Blocks:
 
         return self.tasks.answers(task, len(held))
 
-
-class Here:
-    """Tasks that run in this process, one after the other."""
-
-    def answers(self, task: Task, number: int) -> list[Answered]:
-        """In order."""
-        return [task(each) for each in range(number)]
-
-    def frame(self, blocks: Blocks) -> Any:
-        """An Arrow table."""
-        return blocks.to_arrow()
+    def are(self, rows: list[int]) -> bool:
+        """Whether parts of so many records are these."""
+        return rows == [int(each.counts.sum()) for each in self.blocks]
 
 
 def split(counts: NDArray[np.int64], *, size: int, rng: np.random.Generator) -> Iterator[CountTable]:

@@ -9,6 +9,7 @@ from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.cell_expressions import text_for_number
 from privurn.tables.dialects import NAN
+from privurn.tables.engine import Answer
 from privurn.tables.output import _arrow
 from privurn.tables.source import Source
 
@@ -19,21 +20,38 @@ def read_numbers(source: Source, column: str, *, nulls: MissingNumbers = "error"
     """The numbers of a column in order; what is missing or no number is NaN, or declared not to be there."""
     import pyarrow.compute as pc
 
-    source.check_columns([column])
-    untyped = column in source.untyped
-    if not untyped and not is_number(source.types[column]):
-        raise text_for_number(column)
-    number, present = f"coalesce({source.number(column)}, {NAN})", f"{source.value(column)} IS NOT NULL"
-    query = f"SELECT {number} AS number, {present} AS present FROM t"
+    query = f"SELECT {_number(source, column)} AS number, {source.value(column)} IS NOT NULL AS present FROM t"
     table = source.connection.sql(query).to_arrow_table()
-    any_present = pc.any(table["present"]).as_py()
     check_any(table.num_rows)
-    numbers = _floats(table["number"])
-    if untyped and any_present and np.isnan(numbers).all():
-        raise text_for_number(column)
-    if nulls == "error" and np.isnan(numbers).any():
-        raise without_number(column, hint="Count them as the lower bound with nulls='lower'")
+    numbers, present = floats(table["number"]), pc.any(table["present"]).as_py()
+    readable = len(numbers) - int(np.isnan(numbers).sum())
+    _check(source, column, n=len(numbers), readable=readable, present=present, nulls=nulls)
     return numbers
+
+
+def numbers_elsewhere(source: Source, column: str, *, nulls: MissingNumbers = "error") -> tuple[Answer, int]:
+    """The same numbers where the engine has them, and how many there are; refused as they are when they are read."""
+    number = _number(source, column)
+    query = f"SELECT count(*) AS n, count({source.number(column)}) AS readable, count({source.value(column)}) AS present FROM t"
+    n, readable, present = (int(each[0].as_py()) for each in source.connection.sql(query).to_arrow_table().columns)
+    check_any(n)
+    _check(source, column, n=n, readable=readable, present=present > 0, nulls=nulls)
+    return source.connection.sql(f"SELECT {number} AS number FROM t"), n
+
+
+def _number(source: Source, column: str) -> str:
+    """A number for each record, in SQL; NaN where there is none."""
+    source.check_columns([column])
+    if column not in source.untyped and not is_number(source.types[column]):
+        raise text_for_number(column)
+    return f"coalesce({source.number(column)}, {NAN})"
+
+
+def _check(source: Source, column: str, *, n: int, readable: int, present: bool, nulls: MissingNumbers) -> None:
+    if column in source.untyped and present and readable == 0:
+        raise text_for_number(column)
+    if nulls == "error" and readable < n:
+        raise without_number(column, hint="Count them as the lower bound with nulls='lower'")
 
 
 def without_number(column: str, *, hint: str) -> DomainError:
@@ -56,9 +74,9 @@ def check_any(n: int) -> None:
         raise DomainError("the table is empty.")
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def floats(column: Any) -> NDArray[np.float64]:
     """A column of doubles without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
-    parts = column.chunks
+    parts = getattr(column, "chunks", [column])
     return np.concatenate(
         [np.frombuffer(part.buffers()[1], np.float64)[part.offset : part.offset + len(part)] for part in parts]
     )

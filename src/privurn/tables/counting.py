@@ -88,8 +88,7 @@ def written(table: Any) -> Any:
 
 def integers(column: Any) -> NDArray[np.int64]:
     """A column of integers without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
-    chunk = column.combine_chunks()
-    parts = [chunk] if not hasattr(chunk, "chunks") else chunk.chunks
+    parts = getattr(column, "chunks", [column])
     if sum(len(part) for part in parts) == 0:
         return np.zeros(0, np.int64)
     return np.concatenate([np.frombuffer(part.buffers()[1], np.int64)[part.offset : part.offset + len(part)] for part in parts])

@@ -61,6 +61,10 @@ class Dialect(ABC):
         """A whole number that is not negative, divided and rounded down."""
 
     @abstractmethod
+    def nearest(self, number: str) -> str:
+        """A double rounded to the nearest whole one, halves to the even."""
+
+    @abstractmethod
     def place(self) -> str:
         """A number for each record of `t`, ascending in the table's order."""
 
@@ -115,6 +119,10 @@ class DuckDB(Dialect):
         """With an operator of its own."""
         return f"CAST(({number}) // {by} AS BIGINT)"
 
+    def nearest(self, number: str) -> str:
+        """Bankers' rounding."""
+        return f"round_even({number}, 0)"
+
     def place(self) -> str:
         """In the order of the file or frame."""
         return "row_number() OVER ()"
@@ -167,6 +175,10 @@ class Spark(Dialect):
     def quotient(self, number: str, by: int) -> str:
         """With an operator of its own."""
         return f"(({number}) DIV {by})"
+
+    def nearest(self, number: str) -> str:
+        """Java's."""
+        return f"rint({number})"
 
     def place(self) -> str:
         """Partition by partition; Spark promises no order of frames in general."""

@@ -34,12 +34,30 @@ Answered = tuple[str, int, str]
 
 Task = Callable[[int], Answered]
 
+Work = Callable[[Any], Any]
+"""What is made of the only column of a batch of records, an Arrow array: an Arrow table with a row for each."""
+
 
 class Tasks(Protocol):
-    """Where an engine has computers of its own: they write a release that is as large as what they hold (`blocks`)."""
+    """Where an engine has computers of its own: they noise records, and write a release as large as what they hold."""
 
     def answers(self, task: Task, number: int, /) -> list[Answered]:
         """Of tasks 0, 1, ..., in order. A task that was lost may be run again, and gives the same file under another name."""
 
     def frame(self, blocks: Any, /) -> Any:
         """The records of blocks as a frame of the engine's own kind."""
+
+    def check(self, n: int, /) -> None:
+        """Before anything is paid: a refusal where n records could not be noised, whatever they hold."""
+
+    def mapped(self, records: Answer, work: Work, /, *, like: Any, n: int) -> Any:
+        """Each of n records through `work` exactly once, in random order: an Arrow table, or `Staged` where they are many.
+
+        `like` is an Arrow table as `work` returns them, with every text that may be in one.
+        """
+
+    def grouped(self, staged: Any, task: Callable[[Any], Answered], /) -> list[Answered]:
+        """Of a task for each part of `Staged` records, an Arrow table, in order."""
+
+    def staged_frame(self, staged: Any, /) -> Any:
+        """`Staged` records as a frame of the engine's own kind."""

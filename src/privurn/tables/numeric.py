@@ -1,4 +1,4 @@
-"""Numeric columns of an opened table, in batches: what sums over records are made of."""
+"""Numeric columns of an opened table, in batches, or added up where they are: what sums over records are made of."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
-from privurn.tables.columns import without_number
+from privurn.tables.columns import floats, without_number
 from privurn.tables.dialects import NAN
 from privurn.tables.source import Source
 
@@ -18,28 +18,68 @@ Missing = Literal["error", "unreadable"]
 ROWS = 2**17
 """Records of a batch."""
 
+AT_ONCE = 400
+"""Sums of one query: each is compiled code, of which an engine takes so much."""
+
 
 def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing = "error") -> Iterator[NDArray[np.float64]]:
     """Batches (records, columns) of numbers; what is missing or no number is NaN.
 
     Where that was declared not to be there it raises once all records have been read; so does a column of text.
     """
+    _check_columns(source, columns, missing)
+    wanted = [f"coalesce({source.number(name)}, {NAN}) AS x{i}" for i, name in enumerate(columns)]
+    wanted += [f"CAST({source.value(name)} IS NULL AS DOUBLE) AS m{i}" for i, name in enumerate(columns)]
+    nulls, readable, rows = np.zeros(len(columns)), np.zeros(len(columns)), 0
+    for batch in source.connection.sql(f"SELECT {', '.join(wanted)} FROM t").to_arrow_reader(ROWS):
+        numbers = np.column_stack([floats(batch.column(i)) for i in range(2 * len(columns))])
+        values, absent = numbers[:, : len(columns)], numbers[:, len(columns) :]
+        nulls += absent.sum(axis=0)
+        readable += (~np.isnan(values)).sum(axis=0)
+        rows += len(values)
+        yield values
+    _check_numbers(source, columns, missing, rows=rows, readable=readable, nulls=nulls)
+
+
+def summed(
+    source: Source, columns: Sequence[str], whole: Sequence[str], entries: Sequence[str], *, missing: Missing = "error"
+) -> tuple[list[int], int]:
+    """Exact sums over all records by the engine itself, and how many there are; refused as batches are.
+
+    In SQL x0, x1, ... are the columns' numbers (NULL where there is none); from these come the `whole` numbers z0, z1, ..., and
+    from these again the `entries` that are added up.
+    """
+    _check_columns(source, columns, missing)
+    numbers = ", ".join(
+        f"{source.number(name)} AS x{i}, {source.value(name)} IS NULL AS m{i}" for i, name in enumerate(columns)
+    )
+    kept = "".join(f", x{i}, m{i}" for i in range(len(columns)))
+    made = ", ".join(f"CAST({each} AS BIGINT) AS z{i}" for i, each in enumerate(whole))
+    records = f"FROM (SELECT {made}{kept} FROM (SELECT {numbers} FROM t))"
+    facts = "".join(f", count(x{i}) AS r{i}, count_if(m{i}) AS m{i}" for i in range(len(columns)))
+    totals: list[int] = []
+    for start in range(0, len(entries), AT_ONCE):
+        sums = [f"sum(CAST({each} AS DECIMAL(20, 0))) AS s{i}" for i, each in enumerate(entries[start : start + AT_ONCE])]
+        found = source.connection.sql(f"SELECT count(*) AS n{facts}, {', '.join(sums)} {records}").to_arrow_table()
+        n, *numbers_found = (int(column[0].as_py() or 0) for column in found.columns)  # the sum of no records is null
+        readable, nulls = (np.array(numbers_found[k : 2 * len(columns) : 2]) for k in (0, 1))
+        _check_numbers(source, columns, missing, rows=n, readable=readable, nulls=nulls)
+        totals += numbers_found[2 * len(columns) :]
+    return totals, n
+
+
+def _check_columns(source: Source, columns: Sequence[str], missing: Missing) -> None:
     if missing not in ("error", "unreadable"):
         raise DomainError("missing must be 'error' or 'unreadable'.")
     source.check_columns(list(columns))
     for name in columns:
         if name not in source.untyped and not is_number(source.types[name]) and source.types[name] != "BOOLEAN":
             raise _text(name)
-    wanted = [f"coalesce({source.number(name)}, {NAN}) AS x{i}" for i, name in enumerate(columns)]
-    wanted += [f"CAST({source.value(name)} IS NULL AS DOUBLE) AS m{i}" for i, name in enumerate(columns)]
-    nulls, readable, rows = np.zeros(len(columns)), np.zeros(len(columns)), 0
-    for batch in source.connection.sql(f"SELECT {', '.join(wanted)} FROM t").to_arrow_reader(ROWS):
-        numbers = np.column_stack([_floats(batch.column(i)) for i in range(2 * len(columns))])
-        values, absent = numbers[:, : len(columns)], numbers[:, len(columns) :]
-        nulls += absent.sum(axis=0)
-        readable += (~np.isnan(values)).sum(axis=0)
-        rows += len(values)
-        yield values
+
+
+def _check_numbers(
+    source: Source, columns: Sequence[str], missing: Missing, *, rows: int, readable: NDArray[Any], nulls: NDArray[Any]
+) -> None:
     for i, name in enumerate(columns):
         if name in source.untyped and readable[i] == 0 and nulls[i] < rows:
             raise _text(name)
@@ -49,8 +89,3 @@ def numeric_batches(source: Source, columns: Sequence[str], *, missing: Missing 
 
 def _text(name: str) -> DomainError:
     return DomainError(f"column {name!r} is declared numeric but holds text.", hint="Name another column, or convert it first")
-
-
-def _floats(column: Any) -> NDArray[np.float64]:
-    """A column of floats without nulls, by the buffer: Arrow's own conversion imports pandas where it is installed."""
-    return np.frombuffer(column.buffers()[1], np.float64)[column.offset : column.offset + len(column)]

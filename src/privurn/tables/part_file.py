@@ -45,15 +45,20 @@ def arranged(places: Any, counts: Any, words: Callable[[int], Any]) -> Any:
 
 def write_part(rows: Any, places: Any, counts: Any, key: bytes, folder: str, suffix: str) -> tuple[str, int, str]:
     """Write the records of a block into a file with a name of its own; its name, its number of records and its SHA-256."""
+    import pyarrow as pa
+
+    return write_records(rows.take(pa.array(arranged(places, counts, key_stream(key)))), folder, suffix)
+
+
+def write_records(table: Any, folder: str, suffix: str) -> tuple[str, int, str]:
+    """The same for records that are there."""
     import hashlib
     import os
     from uuid import uuid4
 
-    import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
-    table = rows.take(pa.array(arranged(places, counts, key_stream(key))))
     name = f"{uuid4().hex}.{suffix}"
     path = os.path.join(folder, name)
     if suffix == "parquet":

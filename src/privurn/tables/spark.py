@@ -20,7 +20,7 @@ from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
 from privurn.tables.source import Source
-from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder
+from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema
 from privurn.tables.spark_tasks import SparkTasks
 
 STORED = {
@@ -36,6 +36,10 @@ STORED = {
     "timestamp": "TIMESTAMP WITH TIME ZONE",
 }
 """What Spark's types are called here; decimals and text besides."""
+
+
+STAGING = "spark.privurn.staging"
+"""Setting of a session: a folder that driver and executors share, for records that are noised."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class SparkEngine:
 
     def register(self, name: str, table: Any, /) -> None:
         """A small table, sent to every executor."""
-        self.view(name, self.session.createDataFrame(table).hint("broadcast"))
+        self.view(name, self.session.createDataFrame(table, spark_schema(table)).hint("broadcast"))
 
     def view(self, name: str, frame: Any) -> None:
         """Make a frame known under a name."""
@@ -101,7 +105,7 @@ def open_spark(data: Any) -> Iterator[Source]:
             raise FormatError("Spark reads Parquet files only.", hint="Convert them first, or leave Spark out")
         frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
         source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
-        source = replace(source, tasks=source.tasks and SparkTasks(data.session))
+        source = replace(source, tasks=source.tasks and SparkTasks(data.session, data.staging))
         if found is None:
             yield source
             return
@@ -122,7 +126,8 @@ def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]
     try:
         engine.view("t", _plain(frame.toDF(*places(names)), stored))
         count = partial(_count, engine)
-        tasks = SparkTasks(partial(nullcontext, frame.sparkSession)) if find_spec("pandas") else None  # Spark asks for pandas
+        shared = frame.sparkSession.conf.get(STAGING, ".")
+        tasks = SparkTasks(partial(nullcontext, frame.sparkSession), shared) if find_spec("pandas") else None  # Spark needs it
         yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, tasks=tasks)
     finally:
         engine.close()

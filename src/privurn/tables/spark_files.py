@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from privurn.errors import FormatError
 
@@ -26,6 +27,8 @@ class SparkFiles:
     path: str
     master: str | None = None
     remote: str | None = None
+    staging: str = "."
+    """A folder that driver and executors share, where more noised records are put than fit on this computer."""
 
     def __post_init__(self) -> None:
         if (self.master is None) == (self.remote is None):
@@ -41,7 +44,12 @@ class SparkFiles:
         """A session of this process: the one that is there if it is on the same master, else one that ends with the work."""
         builder = session_builder()
         if self.remote is not None:
-            session, own = builder.remote(self.remote).getOrCreate(), True
+            from pyspark.sql.connect.session import SparkSession as Connected
+
+            running = Connected.getActiveSession()
+            if running is not None and running.client.host != urlsplit(self.remote).hostname:
+                raise FormatError("this process has a Spark session elsewhere.", hint="Stop it first, or give its data frame")
+            session, own = running or builder.remote(self.remote).getOrCreate(), running is None
         else:
             from pyspark.sql import SparkSession
 
@@ -84,7 +92,7 @@ def is_here(master: str) -> bool:
 
 
 @contextmanager
-def replaced_errors(doing: str) -> Iterator[None]:
+def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can count it") -> Iterator[None]:
     """Spark's complaints without the records that they quote."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -95,5 +103,12 @@ def replaced_errors(doing: str) -> Iterator[None]:
     except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
         raise FormatError(
             f"Spark cannot {doing} ({type(error).__name__}).",
-            hint="Check that Spark itself can count it; details are withheld because they could quote a record",
+            hint=f"{hint}; details are withheld because they could quote a record",
         ) from None
+
+
+def spark_schema(table: Any) -> Any:
+    """Spark's names for the types of an Arrow table, which may be empty; times without a zone have none."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema, prefer_timestamp_ntz=True)

@@ -38,6 +38,7 @@ LOCAL_MODEL = (
 class NoisedContent(Content):
     """Numbers that a channel can have released, whatever the data were."""
 
+    by_batches = True
     wrong = "holds numbers that the channel cannot have released"
 
     def __init__(self, channel: LocalChannel) -> None:

@@ -24,6 +24,7 @@ from privurn.exact_numbers import Number
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares
 from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 
 
@@ -114,6 +115,14 @@ class LogisticStatistic(NumberStatistic):
         each = self.moments.record_units(records[:, :p])
         z, products = each[:, :p], each[:, p:]
         return np.hstack([(2 * y - 1) * np.int64(4**self.resolution), z * y, z * (1 - y), products])
+
+    def in_sql(self, dialect: Dialect) -> tuple[list[str], list[str]]:
+        """The same."""
+        p = len(self.covariates)
+        whole, products = self.moments.in_sql(dialect)
+        y = f"CASE WHEN x{p} > {double(0.5)} THEN 1 ELSE 0 END"
+        classes = [f"({z}) * {own}" for own in (f"z{p}", f"(1 - z{p})") for z in products[:p]]
+        return [*whole, y], [f"(2 * z{p} - 1) * CAST({4**self.resolution} AS BIGINT)", *classes, *products[p:]]
 
     @classmethod
     def calibrated(

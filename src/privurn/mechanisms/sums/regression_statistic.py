@@ -24,6 +24,7 @@ from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.noise_law import LARGEST_UNITS, NoiseLaw
 from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 
 Squares = Literal["plain", "complement"]
@@ -126,6 +127,18 @@ class RegressionStatistic(NumberStatistic):
         z = np.column_stack([np.full(len(records), one), self.standardised(records)])
         first, second = self.pairs
         return np.asarray(z[:, first] * z[:, second] - self.offsets.astype(np.int64) * one * one, np.int64)
+
+    def in_sql(self, dialect: Dialect) -> tuple[list[str], list[str]]:
+        """The same, operation by operation: engines round as IEEE 754 has it."""
+        whole = []
+        for i, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            z = f"(x{i} - {double(low)}) / {double(high - low)} * {double(2.0)} - {double(1.0)}"
+            inside = f"least(greatest({z}, {double(-1.0)}), {double(1.0)}) * {double(2.0**self.resolution)}"
+            whole.append(f"CASE WHEN x{i} IS NULL THEN 0 ELSE {dialect.nearest(inside)} END")
+        one, offsets = 2**self.resolution, self.offsets.astype(np.int64)
+        named = (f"CAST({one} AS BIGINT)", *(f"z{i}" for i in range(len(self.columns))))
+        pairs = zip(*self.pairs, offsets, strict=True)
+        return whole, [f"{named[j]} * {named[k]} - CAST({offset * one * one} AS BIGINT)" for j, k, offset in pairs]
 
     def hidden_by_noise(self, values: NDArray[np.float64], n: float) -> list[str]:
         """Columns whose variance is smaller than twice the noise on their mean square."""

@@ -28,7 +28,8 @@ from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PointProfile, PrivacyProfile
 from privurn.tables import Source, open_table
-from privurn.tables.numeric import Missing, numeric_batches
+from privurn.tables.dialects import DUCKDB, Dialect
+from privurn.tables.numeric import Missing, numeric_batches, summed
 
 if TYPE_CHECKING:
     from privurn.privacy.audit.attack import Pair
@@ -371,16 +372,28 @@ class NumberStatistic(StatisticMechanism):
     def record_units(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
         """Each record's vector in lattice steps: whole numbers, by a rule that looks at one record."""
 
+    def in_sql(self, dialect: Dialect) -> tuple[list[str], list[str]] | None:
+        """The same rule for an engine: whole numbers from x0, x1, ..., and entries from these, called z0, z1, ... (`summed`).
+
+        None where engines could round differently.
+        """
+        return None
+
     def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Added exactly, by batches, without holding more than one."""
+        """Added exactly: by an engine that has the records elsewhere, else by batches, without holding more than one."""
+        rule = None if source.dialect is DUCKDB else self.in_sql(source.dialect)
+        totals, n = self._by_batches(source) if rule is None else summed(source, self.columns, *rule, missing=self.missing)
+        if self.record_a_column and self.neighbouring == "replace-one" and n < len(self.columns):
+            raise DomainError(
+                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
+            )
+        return totals, n
+
+    def _by_batches(self, source: Source) -> tuple[list[int], int]:
         totals, n = [0] * self.n_entries, 0
         for batch in numeric_batches(source, self.columns, missing=self.missing):
             n += len(batch)
             for start in range(0, len(batch), AT_ONCE):
                 units = self.record_units(batch[start : start + AT_ONCE])
                 totals = [total + int(more) for total, more in zip(totals, units.sum(axis=0), strict=True)]
-        if self.record_a_column and self.neighbouring == "replace-one" and n < len(self.columns):
-            raise DomainError(
-                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
-            )
         return totals, n

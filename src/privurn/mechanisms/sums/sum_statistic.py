@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 
 LARGEST_COUNT = 2**31
@@ -61,6 +62,11 @@ class SumStatistic(NumberStatistic):
         """Each record's whole number, in lattice steps."""
         whole = np.clip(np.rint(np.where(np.isnan(records), 0.0, records)), 0, self.upper).astype(np.int64)
         return whole * round(1.0 / self.noise.step)
+
+    def in_sql(self, dialect: Dialect) -> tuple[list[str], list[str]]:
+        """The same."""
+        inside = f"least(greatest({dialect.nearest('x0')}, {double(0.0)}), {double(float(self.upper))})"
+        return [f"CASE WHEN x0 IS NULL THEN 0 ELSE {inside} END"], [f"z0 * {round(1.0 / self.noise.step)}"]
 
     @classmethod
     def calibrated(cls: type[S], *, column: str, upper: int = 1, budget: Budget, missing: Missing = "error") -> S:
