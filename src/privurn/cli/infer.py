@@ -165,7 +165,7 @@ def infer(
         typer.Option("--sample", help="Of the confidential records themselves, not the population.", rich_help_panel=COUNTS),
     ] = False,
     within: Annotated[
-        str, typer.Option(help="Where in its bin a record lies: uniform or midpoint.", rich_help_panel=COUNTS)
+        str, typer.Option(help="Where in its bin a record lies: uniform, whole (numbers) or midpoint.", rich_help_panel=COUNTS)
     ] = "uniform",
     exact: Annotated[
         bool,

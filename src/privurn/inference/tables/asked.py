@@ -21,7 +21,8 @@ from privurn.errors import FormatError
 from privurn.inference.counts.asked import _conditions
 from privurn.inference.counts.functionals import Functional, parse_functionals
 from privurn.inference.counts.open_labels import quoted
-from privurn.inference.counts.plans import WithinBins, linear_weights, value_ends
+from privurn.inference.counts.places import WithinBins, places_of
+from privurn.inference.counts.plans import linear_weights
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 
 Floats = NDArray[np.float64]
@@ -177,7 +178,8 @@ def _quantile(text: str, domain: TableDomain, within: WithinBins) -> Quantile:
     mean = _ratio(f"mean({match['inner']}{given})", domain, within)  # refuses what has no numbers
     name = str(functional.column)
     column, place = domain.columns[name], domain.names.index(name)
-    lows, highs = (each[: column.n_values] for each in value_ends(column, within=within))
+    places = places_of(column, within=within)
+    lows, highs = places.low[: column.n_values], places.high[: column.n_values]
     shape = [-1 if j == place else 1 for j in mean.places]
     shares = []
     for i in range(column.n_values - 1):
