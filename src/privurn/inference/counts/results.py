@@ -21,6 +21,8 @@ from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_
 from privurn.inference.counts.unbiased import Estimate, Estimates, unbiased_estimates
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
+from privurn.inference.predictive import DRAWS, PredictiveCheck
+from privurn.inference.run import whole_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,6 +123,12 @@ class CountPosterior(Posterior):
     def prior_draws(self) -> Mapping[str, NDArray[Any]]:
         """The functionals under the prior alone; labels that nobody listed have none."""
         return {} if self._reduction is None else prior_draws(self.job, self._reduction, draws=PRIOR_DRAWS)
+
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """See `Posterior`; of the confidential counts of all cells, whatever was asked for."""
+        from privurn.inference.counts.predictive import check_counts
+
+        return check_counts(self.job, draws=whole_number("draws", draws, least=2, example=DRAWS), seed=seed)
 
     def clamped_shares(self) -> Mapping[str, float]:
         """Records in the outermost cells of columns whose other values were clamped, where those stand out."""
