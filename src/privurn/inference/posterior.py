@@ -18,7 +18,7 @@ from privurn.inference.predictive import DRAWS, PredictiveCheck
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.inference.counts.unbiased import Estimate
+    from privurn.inference.counts.unbiased import Estimate, Estimates
 
 JUDGED = 60
 """Numbers that warnings look at, spread over all of them: each takes milliseconds."""
@@ -86,6 +86,13 @@ class Posterior(ABC):
     def unbiased(self) -> "Mapping[str, Estimate]":
         """Estimates without a prior, by the names that summaries use."""
         return {}
+
+    def debiased(self) -> "Estimates":
+        """The same as a tuple; `left_out` names the figures that have none."""
+        from privurn.inference.counts.unbiased import Estimates
+
+        known = self.unbiased
+        return Estimates(known.values(), left_out=[name for name in self.names if name not in known])
 
     def clamped_shares(self) -> Mapping[str, float]:
         """Shares of the records that seem to lie at a bound or beyond it, by what is bounded."""
