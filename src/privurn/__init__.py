@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from privurn.inference.tables.formula import LinearRegression as LinearRegression
     from privurn.inference.tables.formula import LogisticRegression as LogisticRegression
     from privurn.inference.tables.formula import PoissonRegression as PoissonRegression
+    from privurn.inference.tables.model import TableModel as TableModel
     from privurn.inference.trees.combine import Combined as Combined
     from privurn.inference.trees.combine import combine as combine
     from privurn.inference.trees.model import PolyaTree as PolyaTree
@@ -128,6 +129,7 @@ _HOME = {
     "LinearRegression": "inference.tables.formula",
     "LogisticRegression": "inference.tables.formula",
     "PoissonRegression": "inference.tables.formula",
+    "TableModel": "inference.tables.model",
     "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
     "check": "releases.check",

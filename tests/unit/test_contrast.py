@@ -1,6 +1,7 @@
 """Two releases beside each other, and one under several priors: in Python and on the command line."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,13 @@ from privurn.cli.main import app
 from privurn.errors import ModelError
 from privurn.inference.contrast import contrast, other_priors, sensitivity
 from privurn.inference.counts.released import Observed
+from privurn.inference.draws import Draws
 from privurn.inference.published import published
 from privurn.inference.sums import BernoulliStatistic, Budget, NoisyStatistics, NormalStatistic, PoissonStatistic
+from privurn.inference.sums.fit import SumPosterior
+from privurn.inference.sums.observed import Observed as SumsObserved
+from privurn.inference.tables.answers import Figures
+from privurn.inference.tables.posterior import TablePosterior
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 
 GRID = privurn.Grid(0, 40, 1)
@@ -48,6 +54,45 @@ def test_what_has_no_contrast():
     assert [each.name for each in contrast(zero, zero)] == ["signed, difference"]  # of either sign
     with pytest.raises(ModelError, match="no figure in common"):
         contrast(one, zero)
+
+
+def whole_table(estimate):
+    part = Figures(
+        names=("mean(x)", "mean(x | y=1)"),
+        estimate=estimate,
+        table_covariance=np.eye(2) * 0.04,
+        population_covariance=np.eye(2) * 0.09,
+        unexplained=np.zeros(2),
+        direct=np.array([estimate[0], np.nan]),
+        direct_table_deviation=np.array([0.2, np.nan]),
+        direct_population_deviation=np.array([0.3, np.nan]),
+        discrepancy=SimpleNamespace(size=100.0, triples=1),
+    )
+    return TablePosterior(table=SimpleNamespace(n=50), parts=(part,), fit=SimpleNamespace(misfit=0.0))
+
+
+def test_figures_of_whole_tables_have_a_contrast():
+    found = {each.name: each for each in contrast(whole_table(np.array([9.0, 5.0])), whole_table(np.array([7.0, 4.0])))}
+    assert list(found) == [f"{name}, {what}" for name in ("mean(x)", "mean(x | y=1)") for what in ("difference", "ratio")]
+    apart = found["mean(x), difference"]
+    assert apart.mean == pytest.approx(2.0, abs=0.05)
+    assert apart.deviation == pytest.approx(0.3 * np.sqrt(2.0), rel=0.1)
+    assert (apart.unbiased, apart.unbiased_error) == (2.0, pytest.approx(0.3 * np.sqrt(2.0)))
+    assert found["mean(x | y=1), difference"].unbiased is None
+
+
+def test_parameters_of_noisy_sums_have_a_contrast():
+    def fitted(centre):
+        drawn = np.random.default_rng(1).normal([centre, 3.0], 0.1, size=(4, 500, 2))
+        names = {"dims": {"beta": ("term",)}, "coords": {"term": ["intercept", "age"]}}
+        draws = Draws(variables={"beta": drawn, "n": np.full((4, 500), 9)}, markov=True, **names)
+        public = SumsObserved(values=np.array([1.0]), scales=np.array([1.0]), n=9)
+        return SumPosterior(model=None, observed=public, draws=draws)
+
+    found = {each.name: each for each in contrast(fitted(7.0), fitted(5.0))}
+    assert list(found)[:3] == ["beta[intercept], difference", "beta[intercept], ratio", "beta[age], difference"]
+    assert found["beta[intercept], difference"].mean == pytest.approx(2.0, abs=0.02)
+    assert found["beta[age], ratio"].mean == pytest.approx(1.0, abs=0.02)
 
 
 def test_priors_that_an_analyst_might_have_had():

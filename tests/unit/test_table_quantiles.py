@@ -204,3 +204,38 @@ def test_a_posterior_makes_records_of_any_number():
     assert found.synthetic(records=1_000, seed=1).num_rows == 1_000
     assert found.synthetic(seed=1).num_rows == 400
     assert found.synthetic(copies=2, seed=1).num_rows == 800
+
+
+# ---- places within bins --------------------------------------------------------------------------------------------------
+
+
+def test_figures_of_bins_say_what_they_assume_and_between_what_they_lie():
+    codes = people(4_000, 1)
+    asked = ["mean(pay)", "q0.5(pay)", "P(pay>15)", "mean(pay | sex=f) - mean(pay | sex=m)"]
+    table = measured(codes, seed=2)
+    rows = {each.name: each for each in privurn.infer(table, ask=[*asked, "P(pay>=10)", "mean(visits)"]).summary()}
+    for name in asked:
+        row = rows[name]
+        assert row.lowest < row.lower < row.upper < row.highest, row
+        assert row.label == f"{name}, evenly within bins"
+    for name in ("P(pay>=10)", "mean(visits)"):
+        assert (rows[name].lowest, rows[name].assumed) == (None, None)
+    pay = codes[0][codes[0] < 4]
+    lows, highs = np.array([0, 10, 20, 30])[pay].mean(), np.array([10, 20, 30, 50])[pay].mean()
+    mean, share = rows["mean(pay)"], rows["P(pay>15)"]
+    reach = (mean.upper - mean.lower) / 2  # about as much at the ends
+    assert (mean.lowest + reach, mean.highest - reach) == (pytest.approx(lows, abs=1.0), pytest.approx(highs, abs=1.0))
+    held = np.bincount(codes[0], minlength=5) / codes.shape[1]
+    assert share.highest - share.lowest == pytest.approx(held[1] + share.upper - share.lower, abs=0.03)
+    whole = privurn.infer(table, privurn.TableModel(within="whole"), ask="mean(pay)").summary()[0]
+    assert whole.mean - mean.mean == pytest.approx(-0.5 * np.mean(pay < 3), abs=0.02)
+    assert whole.label == "mean(pay), whole numbers, evenly within bins"
+
+
+def test_a_condition_that_cuts_a_bin_in_two_leaves_the_ends_unknown():
+    for text in ("mean(pay | pay>15)", "q0.5(pay | pay>15)", "P(visits=1 | pay>15)"):
+        [question] = questions(text, DOMAIN)
+        assert not question.placed
+    for text in ("mean(pay | pay>=10)", "q0.5(pay | sex=f)", "P(pay>15 | visits=1)"):
+        [question] = questions(text, DOMAIN)
+        assert question.placed

@@ -37,7 +37,7 @@ privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n po
 
 privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot density.png --checkpoint run.npz
 
-privurn infer women --ask mean --against men --sensitivity
+privurn infer women --ask mean --against men --sensitivity --check
 
 privurn infer survey --model "logistic: income ~ age + education + sex"
 
@@ -127,6 +127,10 @@ def infer(
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="The same under a few other priors, side by side.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Whether the published numbers are such as the posterior would publish (counts, trees)."),
+    ] = False,
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
     plot: Annotated[
         list[str] | None,
@@ -165,7 +169,7 @@ def infer(
         typer.Option("--sample", help="Of the confidential records themselves, not the population.", rich_help_panel=COUNTS),
     ] = False,
     within: Annotated[
-        str, typer.Option(help="Where in its bin a record lies: uniform or midpoint.", rich_help_panel=COUNTS)
+        str, typer.Option(help="Where in its bin a record lies: uniform, whole (numbers) or midpoint.", rich_help_panel=COUNTS)
     ] = "uniform",
     exact: Annotated[
         bool,
@@ -275,6 +279,7 @@ def infer(
                 built,
                 other=other,
                 priors=sensitivity,
+                check=check,
                 infer=lambda one, model: _infer([one], model, alone, progress),
             )
         work.finish(given[0].numbers, found, replace(asked, extra=shown.to_json()))

@@ -240,7 +240,12 @@ def print_length(found: "Posterior", accepted: str) -> None:
 
 def cells_of(each: "Summary") -> list[str]:
     """Name, mean, deviation and interval."""
-    return [each.name, short(each.mean), short(each.deviation), interval(each)]
+    return [each.label, short(each.mean), short(each.deviation), interval(each)]
+
+
+def ends(each: "Summary") -> str:
+    """Between what a figure lies, wherever in their bins the records do; nothing where it depends on no bin."""
+    return "-" if each.lowest is None or each.highest is None else f"{short(each.lowest)} to {short(each.highest)}"
 
 
 def unbiased_of(each: "Summary") -> str:

@@ -1,15 +1,16 @@
-"""What `privurn infer` shows beside a posterior: another release (--against), other priors (--sensitivity)."""
+"""What `privurn infer` shows beside a posterior: another release (--against), other priors (--sensitivity), a --check of it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import print_table
+from privurn.cli.console import print_table, print_words
 from privurn.cli.infer_answers import MOST_ROWS, cells_of, interval, short, unbiased_of
 
 if TYPE_CHECKING:
     from privurn.inference.draws import Summary
     from privurn.inference.posterior import Posterior
+    from privurn.inference.predictive import PredictiveCheck
     from privurn.inference.published import Published
 
 Infer = Callable[["Published", Any], "Posterior"]
@@ -17,16 +18,18 @@ Infer = Callable[["Published", Any], "Posterior"]
 
 @dataclass(frozen=True)
 class Beside:
-    """Rows of the contrast with another release, and summaries by prior."""
+    """Rows of the contrast with another release, summaries by prior, and the predictive check."""
 
     against: "tuple[Summary, ...]" = ()
     priors: "Mapping[str, tuple[Summary, ...]]" = field(default_factory=dict)
+    check: "PredictiveCheck | None" = None
 
     def to_json(self) -> dict[str, Any]:
         """What was asked for."""
         found: dict[str, Any] = {"against": [each.to_json() for each in self.against]} if self.against else {}
         told = {words: [each.to_json() for each in rows] for words, rows in self.priors.items()}
-        return found | ({"sensitivity": told} if told else {})
+        checked = {} if self.check is None else {"check": self.check.to_json()}
+        return found | ({"sensitivity": told} if told else {}) | checked
 
     def print(self, *, level: float) -> None:
         """A table each."""
@@ -40,6 +43,8 @@ class Beside:
             names = list(listed[0])[:MOST_ROWS]
             shown = [[name, *(_short(each.get(name)) for each in listed)] for name in names]
             print_table("Under other priors", columns, shown)
+        if self.check is not None:
+            print_words(str(self.check))
 
 
 def _short(each: "Summary | None") -> str:
@@ -47,13 +52,21 @@ def _short(each: "Summary | None") -> str:
 
 
 def beside(
-    found: "Posterior", given: "Published", model: Any, *, other: "tuple[Published, Any] | None", priors: bool, infer: Infer
+    found: "Posterior",
+    given: "Published",
+    model: Any,
+    *,
+    other: "tuple[Published, Any] | None",
+    priors: bool,
+    check: bool,
+    infer: Infer,
 ) -> Beside:
     """What was asked for beside a posterior; `other`: another release and its model."""
     from privurn.inference.contrast import contrast, other_priors
 
     rows = () if other is None else contrast(found, infer(*other), level=found.level)
+    checked = found.predictive_check() if check else None
     if not priors:
-        return Beside(rows)
+        return Beside(rows, check=checked)
     others = {words: infer(given, each).summary() for words, each in other_priors(given, model).items()}
-    return Beside(rows, {"as asked": found.summary(), **others})
+    return Beside(rows, {"as asked": found.summary(), **others}, checked)

@@ -11,6 +11,7 @@ from privurn.cli.infer_answers import (
     cells_of,
     common_json,
     diagnostics_of,
+    ends,
     interval,
     print_files,
     print_length,
@@ -42,12 +43,13 @@ def model_of(given: Any, asked: Asked) -> Any:
 
 def tree_model(asked: Asked) -> Any:
     """A Polya tree, by independent draws or by the chain."""
+    from privurn.inference.counts.places import ASSUMED
     from privurn.inference.trees.model import PolyaTree
 
     if asked.typed["prior"] or asked.typed["prior_n"]:
         raise FormatError("a Polya tree has no other prior.", hint="Leave --prior and --prior-n out")
-    if asked.typed["within"] not in ("uniform", "midpoint"):
-        raise FormatError("where in its bin a record lies is not known.", hint="--within uniform or --within midpoint")
+    if asked.typed["within"] not in ASSUMED:
+        raise FormatError("where in its bin a record lies is not known.", hint="--within uniform, whole or midpoint")
     return PolyaTree(exact=asked.typed["exact"], within=asked.typed["within"])
 
 
@@ -105,11 +107,14 @@ def _print(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "M
     title = f"Posterior of the {found.of}: {stated['mechanisms']}; prior: {stated['prior']}; {stated['how']}"
     estimated = any(each.unbiased is not None for each in summaries)
     columns = ["", "mean", "sd", f"{level:.0%} interval", *(["unbiased (+- its error)"] if estimated else []), "released"]
+    placed = any(each.lowest is not None for each in summaries)
+    columns += [f"{level:.0%} wherever in their bins"] if placed else []
     columns += [f"naive {level:.0%} interval (not valid)"] if beside else []
     columns += ["effective draws", "R-hat"] if found.draws.markov else ["draws"]
     rows = []
     for each in summaries[:MOST_ROWS]:
         row = [*cells_of(each), *([unbiased_of(each)] if estimated else []), short(released.get(each.name, math.nan))]
+        row += [ends(each)] if placed else []
         if beside:
             row.append(interval(beside[each.name]) if each.name in beside else "-")
         rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])

@@ -8,29 +8,39 @@ from privurn.cli.infer_answers import (
     Asked,
     cells_of,
     common_json,
+    ends,
     print_files,
     unbiased_of,
     warn,
     write_files,
     write_folder,
 )
+from privurn.errors import FormatError
 
 if TYPE_CHECKING:
     from privurn.inference.tables.posterior import TablePosterior
 
 WHAT = "whole tables"
-OPTIONS = ("sample",)
+OPTIONS = ("sample", "within")
 PICTURES = ("intervals",)
 
 
 def model_of(given: Any, asked: Asked) -> Any:
-    """The regression, if one was typed."""
+    """The regression, if one was typed; else where in their bins records lie."""
+    from privurn.inference.counts.places import ASSUMED
     from privurn.inference.tables.formula import regression_from_text
+    from privurn.inference.tables.model import TableModel
 
     asked.pictures(PICTURES)
     asked.synthetic()
-    text = asked.typed["model"]
-    return None if text is None else regression_from_text(text)
+    text, within = asked.typed["model"], asked.typed["within"]
+    if within not in ASSUMED:
+        raise FormatError("where in its bin a record lies is not known.", hint="--within uniform, whole or midpoint")
+    if text is None:
+        return TableModel(within=within)
+    if within != "uniform":
+        raise FormatError("a regression is about the middles of bins.", hint="Leave --within out")
+    return regression_from_text(text)
 
 
 def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
@@ -60,12 +70,15 @@ def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
         print_json({"model": "tables", **common_json(found, rows), "how": found.attributes, "files": written, **asked.extra})
         return
     title = f"Of the {found.of}: model-assisted estimates (n0 = {found.size:,.0f}, misfit {found.fit.misfit:.3f})"
+    placed = any(each.lowest is not None for each in summaries)
     columns = ["", "estimate", "sd", f"{asked.level:.0%} interval", "unbiased (+- its error)", "unexplained"]
+    columns += [f"{asked.level:.0%} wherever in their bins"] if placed else []
     rows_shown = [
         [
             *cells_of(one),
             unbiased_of(one),
             f"{each.unexplained:.1%}",
+            *([ends(one)] if placed else []),
         ]
         for one, each in zip(summaries[:MOST_ROWS], found.figures, strict=False)
     ]

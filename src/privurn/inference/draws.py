@@ -34,7 +34,8 @@ class Summary:
 
     Effective draws of the bulk and the tails go by ranks, and so does R-hat (folded too). Ranks do not see a few draws far
     away, such as a chain makes on its way from a bad start; a mean does, and so do `mean_effective_draws` and `standard_error`.
-    `unbiased` is the estimate without a prior, with its standard error, where there is one.
+    `unbiased` is the estimate without a prior, with its standard error, where there is one. Of bins: what is `assumed` of where
+    in them the records lie, and between what the figure lies (`lowest`, `highest`), at the same level, whatever that is.
     """
 
     name: str
@@ -50,6 +51,14 @@ class Summary:
     standard_error: float
     unbiased: float | None = None
     unbiased_error: float | None = None
+    assumed: str | None = None
+    lowest: float | None = None
+    highest: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The name with what is assumed."""
+        return self.name if self.assumed is None else f"{self.name}, {self.assumed}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is not finite is null."""

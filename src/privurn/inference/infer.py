@@ -28,6 +28,7 @@ from privurn.inference.sums.logistic_model import LogisticPrior
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.regression_model import RegressionPrior
 from privurn.inference.tables.formula import TableRegression
+from privurn.inference.tables.model import TableModel
 from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.trees.model import PolyaTree
 from privurn.mechanisms.sums.statistic import NoisyStatistics
@@ -40,7 +41,7 @@ FITTING: dict[str, tuple[type, ...]] = {
     "tree": (PolyaTree,),
     "mixture": MIXTURES,
     "sums": (SumModel, RegressionPrior, LogisticPrior, tuple, PythonModel, *set(MODELS.values())),
-    "tables": (TableRegression,),
+    "tables": (TableRegression, TableModel),
 }
 """Models of what was published, the usual one first."""
 
@@ -66,7 +67,7 @@ def infer(
         prior is a Polya tree), `PolyaTree` for noisy trees, `Mixture` for privatised records, and for noisy sums the model of
         the statistic with a prior that follows the public bounds. A `SumModel`, a `RegressionPrior` or a `LogisticPrior` states
         another prior, a `MixtureModel` another channel. Of a whole table: `LinearRegression`, `LogisticRegression` or
-        `PoissonRegression`, with a formula such as "income ~ age + sex".
+        `PoissonRegression`, with a formula such as "income ~ age + sex", or a `TableModel` that says where in bins records lie.
     ask
         What to report, and what must have mixed. Of counts and mixtures: "mean", "variance", "sd", "median", "q0.9",
         "cdf(0.3)", "P(x>0.75)", "P(18<=age<65)", "P(sex=f)", "mean(age)"; of counts also "cells", "log_odds_ratio",

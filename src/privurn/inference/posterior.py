@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import InferenceWarning
+from privurn.errors import InferenceWarning, ModelError
 from privurn.inference import cautions
 from privurn.inference.draws import Draws, Summary, check_level
+from privurn.inference.predictive import DRAWS, PredictiveCheck
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privurn.inference.counts.unbiased import Estimate
+    from privurn.inference.counts.unbiased import Estimate, Estimates
 
 JUDGED = 60
 """Numbers that warnings look at, spread over all of them: each takes milliseconds."""
@@ -86,9 +87,24 @@ class Posterior(ABC):
         """Estimates without a prior, by the names that summaries use."""
         return {}
 
+    def debiased(self) -> "Estimates":
+        """The same as a tuple; `left_out` names the figures that have none."""
+        from privurn.inference.counts.unbiased import Estimates
+
+        known = self.unbiased
+        return Estimates(known.values(), left_out=[name for name in self.names if name not in known])
+
     def clamped_shares(self) -> Mapping[str, float]:
         """Shares of the records that seem to lie at a bound or beyond it, by what is bounded."""
         return {}
+
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """Whether the published numbers are such as this posterior would publish, part by part.
+
+        From each of the draws numbers are published anew by the law that the certificate states. A part that lies elsewhere
+        than nearly all of them says that the mechanism, its scale or the prior is not as stated.
+        """
+        raise ModelError("only counts of cells and noisy trees have a predictive check so far.", hint="Leave the check out")
 
     @property
     def mixed(self) -> bool:

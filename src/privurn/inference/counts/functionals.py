@@ -26,6 +26,8 @@ from privurn.errors import FormatError, ModelError
 
 Kind = Literal["mean", "variance", "sd", "quantile", "cdf", "event", "function", "discovery", "log_odds_ratio"]
 
+End = Literal["least", "most"]
+
 EXAMPLES = "mean, variance, sd, median, q0.9, cdf(0.3), P(x>0.75), P(18<=age<65), P(sex=f), mean(age)"
 QUOTING = """Text with signs or commas in it is quoted: ask="P(income='>50K')"; for example """
 
@@ -49,7 +51,10 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Functional:
-    """One number of a distribution. `name` is how it was written, and what results call it."""
+    """One number of a distribution. `name` is how it was written, and what results call it.
+
+    `end`: the least, or the most, that it can be wherever in their bins the records lie.
+    """
 
     name: str
     kind: Kind
@@ -57,6 +62,7 @@ class Functional:
     at: float = math.nan
     conditions: tuple[Condition, ...] = ()
     function: Callable[[Any], Any] | None = None
+    end: End | None = None
 
 
 Asked = str | Callable[[Any], Any] | Functional

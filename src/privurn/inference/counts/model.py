@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
-from privurn.inference.counts.plans import WithinBins
+from privurn.inference.counts.places import WithinBins
 from privurn.inference.size import SizePrior
 
 MECHANISM = "mechanism"
@@ -30,7 +30,8 @@ class CountModel:
         Where n is secret: its prior. Left out it is flat, up to 10^12 where noisy numbers say how large n is, and up to 10^7
         where only records were drawn.
     within
-        Where in its bin a record lies: "uniform" spreads it evenly, "midpoint" puts it in the middle. Grids have points.
+        Where in its bin a record lies: "uniform" spreads it evenly, "whole" evenly over whole numbers, "midpoint" puts it in
+        the middle. Grids have points. Summaries say what was assumed, and between what a figure lies whatever is true.
     """
 
     prior: float | ArrayLike | Literal["flat", "mechanism"] | None = None

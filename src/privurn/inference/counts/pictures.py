@@ -74,7 +74,7 @@ def _places(found: "CountPosterior") -> tuple[str, NDArray[np.float64]]:
 def _in_bins(found: "CountPosterior", name: str) -> bool:
     """Whether the column's numbers are spread out within bins."""
     domain = found.observed[0].domain
-    return domain is not None and domain.columns[name].kind == "bins" and found.job.within == "uniform"
+    return domain is not None and domain.columns[name].kind == "bins" and found.job.within != "midpoint"
 
 
 def _written(name: str) -> str:

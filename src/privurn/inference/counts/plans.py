@@ -3,14 +3,12 @@
 Two cells that no functional tells apart form one group. Cumulative and tail probabilities need a handful of groups, however
 many cells there are.
 
-`within` says where in its bin a record lies. "uniform": anywhere, evenly; that is the prior's law restricted to the bin, about
-which a release of cells says nothing, and it enters in closed form (a share of the bin in P and cdf, width^2/12 in the
-variance, a straight line in quantiles). "midpoint": at the middle. Grids have points, so the two are the same there.
+Where in its bin a record lies is said in `places`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +16,15 @@ from numpy.typing import NDArray
 from privurn.domain import Bins, Categories, ColumnDomain, Dates, Grid, JointDomain, label_text
 from privurn.domain.dates import days_since_1970
 from privurn.errors import DomainError, FormatError, ModelError
-from privurn.inference.counts.functionals import Condition, Functional
+from privurn.inference.counts.functionals import Condition, End, Functional
+from privurn.inference.counts.places import Places, WithinBins, depends_on_place, places_of, share_of
 from privurn.tables.cells import cell_values, is_numeric
 
 Floats = NDArray[np.float64]
-WithinBins = Literal["uniform", "midpoint"]
+
+ENDS: tuple[End, End] = ("least", "most")
+PLACED = ("mean", "quantile", "cdf", "event")
+"""Figures whose ends are known where the place of records in their bins is not."""
 
 MOST_CELLS = 5_000_000
 """Each cell has a latent count and some numbers."""
@@ -78,11 +80,8 @@ def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: Wi
 
     if domain.size > MOST_CELLS:
         raise ModelError(f"a posterior needs a number for each cell, and at most {MOST_CELLS:,} cells are supported.")
-    if within not in ("uniform", "midpoint"):
-        raise FormatError(f"within={within!r} is not known.", hint="uniform or midpoint")
-    cells = _Cells(domain, within)
     rows: list[Floats] = []
-    axes: list[str] = []
+    axes: list[tuple[str, End | None]] = []
 
     def row(weights: Floats) -> int:
         for i, known in enumerate(rows):
@@ -94,11 +93,12 @@ def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: Wi
     entries: list[tuple[int, int, int, int, float, float]] = []
     for each in functionals:
         a, b = 0, 0
+        cells = _Cells(domain, within, each.end)
         if each.kind == "quantile":
-            column = cells.column(each.column, numeric=True)
-            if column not in axes:
-                axes.append(column)
-            a, d, shift, sort = axes.index(column), 0, 0.0, QUANTILE
+            axis = cells.column(each.column, numeric=True), each.end
+            if axis not in axes:
+                axes.append(axis)
+            a, d, shift, sort = axes.index(axis), 0, 0.0, QUANTILE
         elif each.kind in ("variance", "sd"):
             centred, squares, present = cells.moments(cells.column(each.column, numeric=True))
             a, b, d, shift = row(centred.weights), row(squares), row(present), 0.0
@@ -111,7 +111,7 @@ def reduce(functionals: Sequence[Functional], *, domain: JointDomain, within: Wi
             a, d, shift, sort = row(linear.weights), row(linear.present), linear.offset, RATIO
         entries.append((sort, a, b, d, shift, each.at))
     kind, first, second, below, offset, level = zip(*entries, strict=True)
-    ends = [cells.ends(column) for column in axes]
+    ends = [_Cells(domain, within, end).ends(column) for column, end in axes]
     groups, kept = _groups([*rows, *(each for pair in ends for each in pair)], domain.size)
     order, numbers, low, high = _orders([(lows[kept], highs[kept]) for lows, highs in ends], len(kept))
     plan = Plan(
@@ -139,17 +139,16 @@ def linear_weights(functional: Functional, *, domain: JointDomain, within: Withi
     """Weights of a functional that is linear in the distribution, for those that are."""
     if functional.kind not in ("mean", "cdf", "event", "function"):
         return None
-    return _Cells(domain, within).linear(functional)
+    return _Cells(domain, within, functional.end).linear(functional)
 
 
-def value_ends(domain: ColumnDomain, *, within: WithinBins) -> tuple[Floats, Floats]:
-    """Where the numbers of each cell of a column begin and end; NaN for cells that are no numbers."""
-    values = cell_values(domain)
-    if not isinstance(domain, Bins) or within == "midpoint":
-        return values, values
-    edges = np.array([float(edge) for edge in domain.edges])
-    rest = np.full(domain.size - domain.n_values, np.nan)
-    return np.append(edges[:-1], rest), np.append(edges[1:], rest)
+def place_ends(functionals: Sequence[Functional], *, domain: JointDomain, within: WithinBins) -> tuple[Functional, ...]:
+    """The least and the most that figures can be, of those that depend on where in their bins the records lie."""
+    if not any(isinstance(each, Bins) for each in domain.columns.values()):
+        return ()
+    cells = _Cells(domain, within)
+    found = [each for each in functionals if each.kind in PLACED and cells.placed(each)]
+    return tuple(replace(each, name=f"{each.name}, {end}", end=end) for each in found for end in ENDS)
 
 
 def _groups(features: Sequence[Floats], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -178,9 +177,8 @@ def _orders(ends: Sequence[tuple[Floats, Floats]], size: int) -> tuple[Any, Any,
 class _Cells:
     """Numbers and labels of the joint cells of a domain, column by column."""
 
-    def __init__(self, domain: JointDomain, within: WithinBins) -> None:
-        self.domain = domain
-        self.within = within
+    def __init__(self, domain: JointDomain, within: WithinBins, end: End | None = None) -> None:
+        self.domain, self.within, self.end = domain, within, end
 
     def column(self, name: str | None, *, numeric: bool = False) -> str:
         """A column by its name, by "x" or by nothing where there is only one."""
@@ -202,22 +200,37 @@ class _Cells:
         sizes = [each.size for each in self.domain.columns.values()]
         return np.broadcast_to(values.reshape(shape), sizes).reshape(-1, order="F")
 
-    def edges(self, name: str) -> tuple[Floats, Floats]:
-        """Where the numbers of each of a column's own cells begin and end; NaN for cells that are no numbers."""
-        return value_ends(self.domain.columns[name], within=self.within)
+    def places(self, name: str) -> Places:
+        """Numbers of each of a column's own cells; NaN for cells that are no numbers."""
+        return places_of(self.domain.columns[name], within=self.within, end=self.end)
 
     def ends(self, name: str) -> tuple[Floats, Floats]:
-        """The same for all joint cells."""
-        low, high = self.edges(name)
-        return self.spread(name, low), self.spread(name, high)
+        """Where the numbers of each joint cell begin and end."""
+        places = self.places(name)
+        return self.spread(name, places.low), self.spread(name, places.high)
+
+    def placed(self, functional: Functional) -> bool:
+        """Whether a figure depends on where in their bins the records lie."""
+        if functional.kind in ("mean", "quantile"):
+            column = self.domain.columns[self.column(functional.column, numeric=True)]
+            least, most = (places_of(column, within=self.within, end=end).mean for end in ENDS)
+            return bool(np.any(least < most))
+        conditions = functional.conditions
+        if functional.kind == "cdf":
+            conditions = (Condition(functional.column, "<=", functional.at),)
+        by_name: dict[str, list[Condition]] = {}
+        for each in conditions:
+            if each.operator not in ("=", "!="):
+                by_name.setdefault(self.column(each.column, numeric=True), []).append(each)
+        return any(depends_on_place(self.domain.columns[name], own, within=self.within) for name, own in by_name.items())
 
     def moments(self, name: str) -> tuple[Weighted, Floats, Floats]:
         """Centred numbers, their squares and which cells are numbers. Centring keeps differences of large numbers exact."""
-        low, high = self.edges(name)
-        values, numbers = cell_values(self.domain.columns[name]), ~np.isnan(low)
-        centre = float(np.mean(values[numbers]))
-        centred = np.where(numbers, values - centre, 0.0)
-        squares = np.where(numbers, centred**2 + (high - low) ** 2 / 12.0, 0.0)
+        places = self.places(name)
+        numbers = ~np.isnan(places.mean)
+        centre = float(np.mean(places.mean[numbers]))
+        centred = np.where(numbers, places.mean - centre, 0.0)
+        squares = np.where(numbers, centred**2 + places.variance, 0.0)
         present = self.spread(name, numbers.astype(np.float64))
         return Weighted(self.spread(name, centred), present, centre), self.spread(name, squares), present
 
@@ -227,7 +240,7 @@ class _Cells:
             return self.moments(self.column(functional.column, numeric=True))[0]
         if functional.kind == "cdf":
             name = self.column(functional.column, numeric=True)
-            present = ~np.isnan(self.edges(name)[0])
+            present = ~np.isnan(self.places(name).mean)
             inside = self.interval(name, [Condition(name, "<=", functional.at)])
             return Weighted(self.spread(name, inside), self.spread(name, present.astype(np.float64)))
         if functional.kind == "function":
@@ -263,17 +276,7 @@ class _Cells:
         if not conditions:
             return np.ones(domain.size)
         self.column(name, numeric=True)
-        low, high = self.edges(name)
-        below = min((float(each.value) for each in conditions if each.operator in ("<", "<=")), default=np.inf)
-        above = max((float(each.value) for each in conditions if each.operator in (">", ">=")), default=-np.inf)
-        width = high - low
-        with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.clip((np.minimum(high, below) - np.maximum(low, above)) / width, 0.0, 1.0)
-            holds = np.ones(domain.size, bool)
-            for each in conditions:
-                value = float(each.value)
-                holds &= {"<": low < value, "<=": low <= value, ">": low > value, ">=": low >= value}[each.operator]
-            return np.where(np.isnan(low), 0.0, np.where(width > 0.0, part, holds))
+        return share_of(domain, conditions, within=self.within, end=self.end)
 
     def label(self, name: str, label: str) -> Floats:
         """1 for the cell of a column with this label or number, else 0."""

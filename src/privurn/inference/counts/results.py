@@ -13,13 +13,16 @@ from privurn.inference.cautions import PRIOR_DRAWS, say
 from privurn.inference.counts import asked, open_labels
 from privurn.inference.counts.bounds import clamped_shares
 from privurn.inference.counts.functionals import Asked, Functional
-from privurn.inference.counts.plans import Reduction, reduce
+from privurn.inference.counts.places import ASSUMED
+from privurn.inference.counts.plans import ENDS, Reduction, place_ends, reduce
 from privurn.inference.counts.prior import prior_draws
 from privurn.inference.counts.released import Observed
 from privurn.inference.counts.sampling import Job, Of, Views, draw_views, naive_draws
 from privurn.inference.counts.unbiased import Estimate, Estimates, unbiased_estimates
-from privurn.inference.draws import Draws
+from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
+from privurn.inference.predictive import DRAWS, PredictiveCheck
+from privurn.inference.run import whole_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,6 +124,12 @@ class CountPosterior(Posterior):
         """The functionals under the prior alone; labels that nobody listed have none."""
         return {} if self._reduction is None else prior_draws(self.job, self._reduction, draws=PRIOR_DRAWS)
 
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """See `Posterior`; of the confidential counts of all cells, whatever was asked for."""
+        from privurn.inference.counts.predictive import check_counts
+
+        return check_counts(self.job, draws=whole_number("draws", draws, least=2, example=DRAWS), seed=seed)
+
     def clamped_shares(self) -> Mapping[str, float]:
         """Records in the outermost cells of columns whose other values were clamped, where those stand out."""
         return clamped_shares(self.observed)
@@ -158,6 +167,21 @@ class CountPosterior(Posterior):
         assert domain is not None  # open labels have no cells to ask for
         return synthetic_table(shares, sizes, domain=domain, records=records, copies=copies, seed=seed)
 
+    def _beside(self, rows: tuple[Summary, ...]) -> tuple[Summary, ...]:
+        """What is assumed of places within bins, and between what a figure lies whatever they are."""
+        ends = self.views.get(_ends_of(self.of))
+        known = {} if ends is None else {name: ends.flat(name) for name in ends.names}
+        found = []
+        for row in super()._beside(rows):
+            least, most = (known.get(f"{row.name}, {end}") for end in ENDS)
+            if least is None or most is None:
+                found.append(row)
+                continue
+            tail = 0.5 - row.level / 2.0
+            lowest, highest = float(np.nanquantile(least, tail)), float(np.nanquantile(most, 1.0 - tail))
+            found.append(replace(row, lowest=lowest, highest=highest, assumed=ASSUMED[self.job.within]))
+        return tuple(found)
+
     @cached_property
     def _reduction(self) -> Reduction | None:
         domain = self.observed[0].domain
@@ -173,4 +197,18 @@ def draw(job: Job, functionals: tuple[Functional, ...], *, of: Of) -> Views:
     domain = job.observed[0].domain
     if domain is None:
         return open_labels.draw_open_views(job, functionals, of=of)
-    return draw_views(job, reduce(functionals, domain=domain, within=job.within), of=of)
+    ends = place_ends(functionals, domain=domain, within=job.within)
+    views = draw_views(job, reduce((*functionals, *ends), domain=domain, within=job.within), of=of)
+    if not ends:
+        return views
+    names = {each.name for each in ends}
+    apart: Views = {}
+    for view, each in views.items():
+        own = {name: values for name, values in each.variables.items() if name not in names}
+        apart |= {view: replace(each, variables=own), _ends_of(view): each.only([*names])}
+    return apart
+
+
+def _ends_of(of: str) -> str:
+    """Where views keep the least and the most that figures can be."""
+    return f"{of}, ends"

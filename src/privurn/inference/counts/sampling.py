@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.inference.counts.composition import closed_form
 from privurn.inference.counts.latent_counts import LARGEST_N, LatentCounts
-from privurn.inference.counts.plans import Reduction, WithinBins
+from privurn.inference.counts.places import WithinBins
+from privurn.inference.counts.plans import Reduction
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
 from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, silent

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from privurn.domain import JointDomain
 from privurn.inference.counts.functionals import Functional
-from privurn.inference.counts.plans import Weighted, WithinBins, linear_weights
+from privurn.inference.counts.places import WithinBins
+from privurn.inference.counts.plans import Weighted, linear_weights
 from privurn.inference.counts.released import Observed
 from privurn.mechanisms.likelihood import CountTerm
 from privurn.mechanisms.tree_measurements import TreeMeasurements, Unbiased

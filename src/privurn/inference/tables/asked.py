@@ -11,7 +11,7 @@ table(age, sex)                          the share of every joint cell of up to 
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from privurn.domain import JointDomain, TableDomain
 from privurn.errors import FormatError
 from privurn.inference.counts.asked import _conditions
-from privurn.inference.counts.functionals import Functional, parse_functionals
+from privurn.inference.counts.functionals import End, Functional, parse_functionals
 from privurn.inference.counts.open_labels import quoted
-from privurn.inference.counts.plans import WithinBins, linear_weights, value_ends
+from privurn.inference.counts.places import WithinBins, places_of
+from privurn.inference.counts.plans import ENDS, linear_weights, place_ends
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 
 Floats = NDArray[np.float64]
@@ -56,6 +57,8 @@ class Question:
 
     name: str
     ratios: tuple[Ratio, ...]
+    placed: "tuple[Question, Question] | None" = None
+    """The least and the most that it can be wherever in their bins the records lie, where that matters and is known."""
 
     @property
     def ends(self) -> tuple[tuple[float, float], ...]:
@@ -65,7 +68,7 @@ class Question:
     @property
     def steps(self) -> "tuple[Question, ...]":
         """What must be estimated for it."""
-        return (self,)
+        return (self, *(self.placed or ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,8 @@ class QuantileQuestion:
 
     name: str
     quantiles: tuple[Quantile, ...]
+    placed: bool = False
+    """Whether it is known between what it lies, wherever in their bins the records lie."""
 
     @property
     def ends(self) -> tuple[tuple[float, float], ...]:
@@ -116,9 +121,11 @@ def questions(
         if any(quantiles) and not all(quantiles):
             raise FormatError(f"{each!r} is a difference of a quantile and something else.", hint=f"For example {EXAMPLES}")
         if all(quantiles):
-            found.append(QuantileQuestion(each.strip(), tuple(_quantile(text, domain, within) for text in texts)))
+            quantiles_asked = tuple(_quantile(text, domain, within) for text in texts)
+            placed = not any(_conditions_placed(text, domain, within) for text in texts)
+            found.append(QuantileQuestion(each.strip(), quantiles_asked, placed))
         else:
-            found.append(Question(each.strip(), tuple(_ratio(text, domain, within) for text in texts)))
+            found.append(_question(each.strip(), texts, domain, within))
     if len({each.name for each in found}) < len(found) or not found:
         raise FormatError("something must be asked for, each thing once.", hint=f"For example {EXAMPLES}")
     return found
@@ -148,20 +155,42 @@ def _cells(inner: str, domain: TableDomain, within: WithinBins) -> list[Question
     return [Question(text, (_ratio(text, domain, within),)) for text in texts]
 
 
-def _ratio(text: str, domain: TableDomain, within: WithinBins) -> Ratio:
+def _question(name: str, texts: list[str], domain: TableDomain, within: WithinBins) -> Question:
+    """A figure, or the difference of two, with its ends; a condition that cuts a bin in two leaves them unknown."""
+    ratios = tuple(_ratio(text, domain, within) for text in texts)
+    ends = [tuple(_ratio(text, domain, within, end) for end in ENDS) for text in texts]
+    known = not any(_conditions_placed(text, domain, within) for text in texts)
+    if not known or not any(least.offset != most.offset or np.any(least.above != most.above) for least, most in ends):
+        return Question(name, ratios)
+    (least, most), rest = ends[0], ends[1:]
+    lowest = Question(f"{name}, least", (least, *(each[1] for each in rest)))
+    return Question(name, ratios, (lowest, Question(f"{name}, most", (most, *(each[0] for each in rest)))))
+
+
+def _conditions_placed(text: str, domain: TableDomain, within: WithinBins) -> bool:
+    """Whether what a figure is conditional on depends on where in their bins the records lie."""
+    given = _QUANTILE.match(text) or _GIVEN.match(text)
+    if given is None or given["given"] is None:
+        return False
+    [event] = parse_functionals([f"P({given['given']})"])
+    columns = {str(each.column): domain.columns[str(each.column)] for each in event.conditions}
+    return bool(place_ends([event], domain=JointDomain(columns), within=within))
+
+
+def _ratio(text: str, domain: TableDomain, within: WithinBins, end: End | None = None) -> Ratio:
     """One functional, with what it is conditional on."""
     given = _GIVEN.match(text)
     if given is None:
         [functional] = parse_functionals([text])
-        return _weighted(functional, domain, within)
+        return _weighted(replace(functional, end=end), domain, within)
     [event] = parse_functionals([f"P({given['given']})"])
     if given["word"] == "P":
         [both] = parse_functionals([f"P({given['inner']}, {given['given']})"])
-        top, bottom = _weighted(both, domain, within), _weighted(event, domain, within)
+        top, bottom = _weighted(replace(both, end=end), domain, within), _weighted(event, domain, within)
         places, (above, below) = _aligned([(top.places, top.above), (bottom.places, bottom.above)], domain)
         return Ratio(places, above, below)
     [mean] = parse_functionals([f"mean({given['inner']})"])
-    top, condition = _weighted(mean, domain, within), _weighted(event, domain, within)
+    top, condition = _weighted(replace(mean, end=end), domain, within), _weighted(event, domain, within)
     places, (above, below, where) = _aligned(
         [(top.places, top.above), (top.places, top.below), (condition.places, condition.above)], domain
     )
@@ -177,7 +206,8 @@ def _quantile(text: str, domain: TableDomain, within: WithinBins) -> Quantile:
     mean = _ratio(f"mean({match['inner']}{given})", domain, within)  # refuses what has no numbers
     name = str(functional.column)
     column, place = domain.columns[name], domain.names.index(name)
-    lows, highs = (each[: column.n_values] for each in value_ends(column, within=within))
+    places = places_of(column, within=within)
+    lows, highs = places.low[: column.n_values], places.high[: column.n_values]
     shape = [-1 if j == place else 1 for j in mean.places]
     shares = []
     for i in range(column.n_values - 1):

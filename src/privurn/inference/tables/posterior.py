@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import FormatError, InferenceWarning, ModelError, TellsLittle
 from privurn.inference.cautions import PRIOR_DRAWS, say
+from privurn.inference.counts.places import ASSUMED, WithinBins
 from privurn.inference.counts.unbiased import Estimate
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
@@ -18,6 +19,7 @@ from privurn.inference.tables.answers import LARGEST_UNEXPLAINED, Figures, answe
 from privurn.inference.tables.asked import QuantileQuestion, Question, questions
 from privurn.inference.tables.fit import Fit, FitSettings, fit_mixture
 from privurn.inference.tables.formula import TableRegression
+from privurn.inference.tables.model import TableModel
 from privurn.inference.tables.quantiles import Curve
 from privurn.mechanisms.table_measurements import MeasuredTable
 
@@ -61,6 +63,8 @@ class TablePosterior(Posterior):
     drawn: int = DRAWS
     settings: FitSettings | None = None
     """Of synthetic records; left out, the usual ones."""
+    within: WithinBins = "uniform"
+    """What was assumed of where in their bins the records lie."""
 
     @cached_property
     def figures(self) -> tuple[TableFigure, ...]:
@@ -165,6 +169,38 @@ class TablePosterior(Posterior):
             for each in self.figures
         )
         return self._beside(rows)
+
+    def _beside(self, rows: tuple[Summary, ...]) -> tuple[Summary, ...]:
+        """What is assumed of places within bins, and between what a figure lies whatever they are."""
+        known = {each.name: each for each in self.asked or ()}
+        found = []
+        for row in super()._beside(rows):
+            ends = self._place_ends(known[row.name], row.level) if row.name in known else None
+            beside = {} if ends is None else {"lowest": ends[0], "highest": ends[1], "assumed": ASSUMED[self.within]}
+            found.append(replace(row, **beside))
+        return tuple(found)
+
+    def _place_ends(self, question: Question | QuantileQuestion, level: float) -> tuple[float, float] | None:
+        """Between what a figure lies, wherever in their bins the records do; None where it depends on no bin."""
+        from scipy.special import ndtri
+
+        if isinstance(question, Question):
+            if question.placed is None:
+                return None
+            least, most = (self._estimated[each.name] for each in question.placed)
+            reach = float(ndtri(0.5 + 0.5 * level))
+            return least.estimate - reach * least.deviation, most.estimate + reach * most.deviation
+        curves = self._curves(question) or []
+        if not question.placed or all(np.array_equal(each.lows, each.highs) for each in curves):
+            return None
+        rng = np.random.default_rng([self.seed, 6])
+        low = [replace(each, highs=each.lows).drawn(self.drawn, rng=rng) for each in curves]
+        high = [replace(each, lows=each.highs).drawn(self.drawn, rng=rng) for each in curves]
+        tail = 0.5 - 0.5 * level
+        return (
+            float(np.quantile(_difference([low[0], *high[1:]]), tail)),
+            float(np.quantile(_difference([high[0], *low[1:]]), 1.0 - tail)),
+        )
 
     @property
     def _judged_rows(self) -> tuple[Summary, ...]:
@@ -281,7 +317,7 @@ def fit_pairs(table: MeasuredTable, *, seed: int = 0, settings: FitSettings | No
 def table_posterior(
     table: MeasuredTable,
     *,
-    model: TableRegression | None = None,
+    model: TableRegression | TableModel | None = None,
     ask: str | Sequence[str] | None = None,
     of: Of = "population",
     run: Run | None = None,
@@ -294,9 +330,11 @@ def table_posterior(
         raise ModelError("figures need the columns' domains.")
     if of not in ("population", "sample"):
         raise ModelError("a table has figures of the population or of the sample.", hint="of='sample'")
-    if model is not None and ask is not None:
+    if isinstance(model, TableRegression) and ask is not None:
         raise ModelError("a regression reports its coefficients.", hint="Leave ask out")
-    asked = None if model is not None else tuple(questions(ask, table.domain))
+    within = model.within if isinstance(model, TableModel) else "uniform"
+    model = None if isinstance(model, TableModel) else model
+    asked = None if model is not None else tuple(questions(ask, table.domain, within=within))
     if model is not None:
         model.variables(table.domain)  # what makes no sense is refused before the fit
     seed = (run.seed if run is not None else None) or 0
@@ -326,5 +364,6 @@ def table_posterior(
             seed=seed,
             drawn=int(drawn),
             settings=settings,
+            within=within,
         )
     )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from privurn.errors import ModelError
 
 if TYPE_CHECKING:
-    from privurn.inference.counts.plans import WithinBins
+    from privurn.inference.counts.places import WithinBins
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,7 +28,8 @@ class PolyaTree:
     largest_n
         Of the flat prior of a secret number of records.
     within
-        Where in its bin a record lies: "uniform" spreads it evenly, "midpoint" puts it in the middle. Grids have points.
+        Where in its bin a record lies: "uniform" spreads it evenly, "whole" evenly over whole numbers, "midpoint" puts it in
+        the middle. Grids have points. Summaries say what was assumed, and between what a figure lies whatever is true.
     """
 
     base: ArrayLike | None = None
