@@ -2,7 +2,8 @@
 
 Finite kernel and channel: chains that start at the enumerated posterior must still have it after moves of this kind alone
 (chi-square), though their steps take all released values for the same. Pairs of Gaussian atoms: the step that keeps mean and
-variance must keep the law of two atoms from the base measure and of their share, which is known. Gaussian kernel behind noise:
+variance must keep the law of two atoms from the base measure and of their share, which is known. Without data, weights given
+the clusters of an urn, in size-biased order, have the prior's law, and steps must keep it. Gaussian kernel behind noise:
 the law of prior, releases and moves together (Geweke 2004). A right program fails each with probability ALPHA or less, and
 each has twins that carry an error and are rejected. All but the joint law runs as plain Python, where the same source gives the
 same chain bit by bit. Cells are replaced by nodes that have their moments. That records of S keep their clusters, a Gibbs draw
@@ -25,12 +26,18 @@ MIXINGS = enumerated.MIXINGS | {"several": ("DirichletProcess", {"strength": 3.0
 TWINS = {  # file, line, what is wrong in its place; the check that finds it
     "no Jacobian of a pair": ("gaussian", "return new, -0.5 * math.log(new * rest / (p * q))", "return new, 0.0", "pairs"),
     "cells are taken for the values": ("regroup", "math.exp(min(right - change, 0.0))", "1.0", "states"),
-    "no law of the order": ("regroup", "for t in range(first, last):", "for t in range(0):", "states"),
-    "fresh atoms are too heavy": ("regroup", "rng.standard_gamma(1.0 + shift)", "rng.standard_gamma(4.0)", "states"),
+    "no law of the order": ("regroup", "for t in range(first, last):", "for t in range(0):", "prior"),
+    "fresh atoms are too heavy": ("regroup", "rng.standard_gamma(1.0 + shift)", "rng.standard_gamma(2.0)", "prior"),
+    "values are of old clusters": (
+        "regroup",
+        "update_values(channel, kernel, z, c, y, m, everything, inside, rng)",
+        "0",
+        "joint",
+    ),
 }
 
 
-TWIN = "no Jacobian of a pair"
+TWIN = "no law of the order"
 
 
 def only_moves(**given):
@@ -61,7 +68,7 @@ def p_of_states(name="several", *, n=4, starts=4000):
     return p_value(groups[found], np.bincount(groups, weights=pi))
 
 
-def p_of_pairs(*, size=6000, steps=30, shapes=(0.6, 0.5)):
+def p_of_pairs(*, size=5000, steps=30, shapes=(0.6, 0.5)):
     """Least p value of share, means and deviations after some steps, against the laws they were drawn from."""
     from privurn._kernels.mixtures.gaussian import GaussianKernel, log_pair_step, update_from_base
 
@@ -84,6 +91,47 @@ def p_of_pairs(*, size=6000, steps=30, shapes=(0.6, 0.5)):
     mean = stats.t(2.0 * kernel.shape, kernel.mean, math.sqrt(kernel.scale / (kernel.shape * kernel.precision)))
     laws = stats.beta(*shapes).cdf, mean.cdf, lambda s: variance.cdf(s**2), mean.cdf, lambda s: variance.cdf(s**2)
     return len(laws) * min(stats.kstest(values, law).pvalue for values, law in zip(found.T, laws, strict=True))
+
+
+def p_of_prior(mixings=((3.0, 0.0), (1.0, -0.4), (2.0, 0.5)), *, size=1500, steps=12, n=5, places=3):
+    """Least p value of weights and atoms after steps without data, against the prior's laws; strengths and offsets of mixings.
+
+    Clusters come from the urn, so that the weights given them, in size-biased order, have the prior's law before the steps too.
+    """
+    from privurn._kernels.mixtures import gaussian_pairs  # noqa: F401 (it registers its pairs)
+    from privurn._kernels.mixtures.channels import Laplace
+    from privurn._kernels.mixtures.gaussian import GaussianKernel
+    from privurn._kernels.mixtures.kernels import update_from_base
+    from privurn._kernels.mixtures.regroup import moved, update_first
+
+    kernel, rng, none = GaussianKernel(0.5, 0.5, 4.0, 3.0), np.random.default_rng(12), np.empty(0)
+    variance = stats.invgamma(kernel.shape, scale=kernel.scale)
+    mean = stats.t(2.0 * kernel.shape, kernel.mean, math.sqrt(kernel.scale / (kernel.shape * kernel.precision)))
+    p_values = []
+    for s, shift in mixings:
+        found = np.empty((size, 3 * places))
+        for t in range(size):
+            sizes = [1]
+            for _ in range(n - 1):
+                urn = np.array([each + shift for each in sizes] + [max(s - shift * len(sizes), 0.0)])
+                h = int(rng.choice(len(urn), p=urn / urn.sum()))
+                sizes[h:] = [sizes[h] + 1, *sizes[h + 1 :]] if h < len(sizes) else [1]
+            shares, rests, rows = np.empty(places), np.empty(places), np.empty((places + 2, 3))
+            members, labels = np.empty(places, np.int64), np.empty(len(sizes), np.int64)
+            assert update_first(np.array(sizes), s, shift, shares, rests, members, labels, rng) == places
+            for j in range(places):
+                update_from_base(kernel, rows, j, rng)
+            masses = np.empty((places + 2, 0))
+            for _ in range(steps):
+                given = (none, rows, shares, rests, masses, none, none, places, shift, n, 1.0)
+                assert moved(Laplace(1.0, -1.0, 1.0), kernel, *given, rng) == 0.0
+            after = shares / (shares[::-1].cumsum()[::-1] + rests[-1])
+            assert rests == pytest.approx(1.0 - shares.cumsum(), abs=1e-9)
+            found[t] = *after, *rows[:places, 0], *rows[:places, 1]
+        laws = [stats.beta(1.0 + shift, s - shift * (j + 1)).cdf for j in range(places)]
+        laws += [mean.cdf] * places + [lambda each: variance.cdf(each**2)] * places
+        p_values += [stats.kstest(values, law).pvalue for values, law in zip(found.T, laws, strict=True)]
+    return len(p_values) * min(p_values)
 
 
 def p_of_joint_law(channel="laplace", *, size=12_000, cells=2):
@@ -118,7 +166,7 @@ def p_of_joint_law(channel="laplace", *, size=12_000, cells=2):
     return len(p_values) * min(p_values)
 
 
-CHECKS = {"states": p_of_states, "pairs": p_of_pairs, "joint": p_of_joint_law}
+CHECKS = {"states": p_of_states, "pairs": p_of_pairs, "prior": p_of_prior, "joint": p_of_joint_law}
 
 
 def plant(file, old, new):
@@ -225,7 +273,7 @@ def test_wrong_moves_are_found_out(twin):
 
 def main(task):
     if task == "right":
-        return {name: float(CHECKS[name]()) for name in ("states", "pairs")}
+        return {name: float(CHECKS[name]()) for name in ("states", "pairs", "prior")}
     if task == "more":
         return {name: p_of_states(name, starts=20_000) for name in MIXINGS}
     if task == "joint laws":
