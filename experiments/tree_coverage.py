@@ -1,13 +1,22 @@
 """Do intervals from a noisy tree cover? Fixed truths, resampled with replacement; the default posterior, and combined copies.
 
-    python -m experiments.tree_coverage [RUNS] [SETTING...]
+    python -m experiments.tree_coverage [--runs R] [--only SETTING ...] [--minutes M] [--file FILE.jsonl]
 
 For every setting: how often 95% intervals of the mean, the quartiles and ten ranges hold the truth, on average over them and in
-the worst of them; the width of the mean's interval over that of the plain one from the confidential records; and coverage of
-the mean by the rule for 20 copies. Some seconds a run on 1,024 cells; settings can be run one at a time.
+the worst of them; how often they lie above the truth and below it; the width of the mean's interval over that of the plain one
+from the confidential records; and coverage of the mean by the rule for 20 copies.
+
+Every run is a line of the file, and the same command goes on where the file ends; every setting gets its first run before any
+gets its second. About a second of one core a run.
 """
 
-import sys
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from benchmarks.face_value import shapes
@@ -24,6 +33,8 @@ from privurn.privacy.profile import Guarantee
 CELLS = 1024
 DRAWS = 400
 COPIES = 20
+WIDTH = CELLS // 10
+ASKED = ("mean", "q0.25", "q0.5", "q0.75", *(f"P({low}<=x<{low + WIDTH})" for low in range(0, 10 * WIDTH, WIDTH)))
 SETTINGS = {
     "smooth-1": ("smooth", 10_000, 1.0, 0.0, "replace-one"),
     "smooth-0.1": ("smooth", 10_000, 0.1, 0.0, "replace-one"),
@@ -37,50 +48,69 @@ SETTINGS = {
 """Law, records, epsilon, delta, relation."""
 
 
-def cover(name: str, runs: int) -> None:
-    """One line of the table."""
-    law_name, n, epsilon, delta, relation = SETTINGS[name]
-    law = shapes(CELLS)[law_name]
-    width = CELLS // 10
-    ranges = [f"P({low}<=x<{low + width})" for low in range(0, 10 * width, width)]
-    domain = JointDomain({"x": Grid(0, CELLS - 1, 1)})
-    asked = reduce(parse_functionals(["mean", "q0.25", "q0.5", "q0.75", *ranges]), domain=domain)
+def run(setting: str, number: int) -> dict[str, Any]:
+    """One data set: truth and interval of each figure, the relative width of the mean's, and whether copies held it."""
+    law_name, n, epsilon, delta, relation = SETTINGS[setting]
+    law, values = shapes(CELLS)[law_name], np.arange(CELLS)
+    asked = reduce(parse_functionals(ASKED), domain=JointDomain({"x": Grid(0, CELLS - 1, 1)}))
     truth = asked.evaluate(law)
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbouring=relation)  # type: ignore[arg-type]
     secret = relation == "add-remove"
     mechanism = calibrate_noisy_tree(n=None if secret else n, guess=n, shape=(CELLS,), guarantee=guarantee)
-    held: dict[str, list[bool]] = {each: [] for each in asked.names}
-    copies, wide = [], []
-    values = np.arange(CELLS)
-    for run in range(runs):
-        rng = np.random.default_rng([run, len(name)])
-        counts = rng.multinomial(n, law)
-        table = CountTable(np.flatnonzero(counts), counts[counts > 0])
-        drawn = IndependentDraws(mechanism.measurements(mechanism.simulate(table, rng=rng))).draw(DRAWS, rng=rng)
-        rows = [asked.evaluate(each) for each in drawn.masses.T]
-        for each in asked.names:
-            low, high = np.quantile([row[each] for row in rows], [0.025, 0.975])
-            held[each].append(bool(low - 1e-12 <= truth[each] <= high + 1e-12))
-        means = [row["mean"] for row in rows]
-        plain = float(np.sqrt(counts @ values**2 / n - (counts @ values / n) ** 2)) / np.sqrt(n)
-        wide.append(np.subtract(*np.quantile(means, [0.975, 0.025])) / (2 * 1.96 * plain))
-        tables = drawn.counts[:, :COPIES]
-        sizes = tables.sum(axis=0)
-        q = values @ tables / sizes
-        low, high = combine(q, (values**2 @ tables / sizes - q**2) / sizes).interval()
-        copies.append(low <= truth["mean"] <= high)
-    shares = {each: float(np.mean(found)) for each, found in held.items()}
-    worst = min(shares, key=shares.__getitem__)
-    everything = f"covered {np.mean(list(shares.values())):.3f}  mean {shares['mean']:.3f}  worst {shares[worst]:.3f} ({worst})"
-    print(f"{name:13} {runs:4} runs  {everything}  width {np.mean(wide):.2f}  copies {np.mean(copies):.3f}", flush=True)
+    rng = np.random.default_rng([number, list(SETTINGS).index(setting)])
+    counts = rng.multinomial(n, law)
+    table = CountTable(np.flatnonzero(counts), counts[counts > 0])
+    drawn = IndependentDraws(mechanism.measurements(mechanism.simulate(table, rng=rng))).draw(DRAWS, rng=rng)
+    rows = [asked.evaluate(each) for each in drawn.masses.T]
+    intervals = {each: np.quantile([row[each] for row in rows], [0.025, 0.975]).tolist() for each in asked.names}
+    plain = float(np.sqrt(counts @ values**2 / n - (counts @ values / n) ** 2)) / np.sqrt(n)
+    tables = drawn.counts[:, :COPIES]
+    sizes = tables.sum(axis=0)
+    q = values @ tables / sizes
+    low, high = combine(q, (values**2 @ tables / sizes - q**2) / sizes).interval()
+    return {
+        "setting": setting,
+        "run": number,
+        "figures": {each: [truth[each], *intervals[each]] for each in asked.names},
+        "width": float(np.subtract(*intervals["mean"][::-1])) / (2 * 1.96 * plain),
+        "copies": bool(low <= truth["mean"] <= high),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each setting."""
+    yield f"{'setting':13}{'runs':>5}{'covered':>9}{'mean':>7}  {'worst (too high, too low)':45}{'width':>6}{'copies':>8}"
+    for setting in dict.fromkeys(row["setting"] for row in rows):
+        own = [row for row in rows if row["setting"] == setting]
+        truth, low, high = np.array([list(row["figures"].values()) for row in own]).transpose(2, 1, 0)
+        above, below = (low > truth + 1e-12).mean(axis=1), (high < truth - 1e-12).mean(axis=1)
+        covered = 1.0 - above - below
+        worst = int(np.argmin(covered))
+        told = f"{covered[worst]:.3f} {ASKED[worst]} ({above[worst]:.3f}, {below[worst]:.3f})"
+        width, copies = np.mean([row["width"] for row in own]), np.mean([row["copies"] for row in own])
+        yield f"{setting:13}{len(own):>5}{covered.mean():>9.3f}{covered[0]:>7.3f}  {told:45}{width:>6.2f}{copies:>8.3f}"
 
 
 def main() -> None:
-    """All settings, or those that are named."""
-    words = sys.argv[1:]
-    runs = int(words[0]) if words and words[0].isdigit() else 200
-    for name in [each for each in words if each in SETTINGS] or SETTINGS:
-        cover(name, runs)
+    """Go on where the file ends, until the time is over; then the table."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.tree_coverage", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="SETTING")
+    parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--file", type=Path, default=Path("tree_coverage.jsonl"))
+    options = parser.parse_args()
+    lines = options.file.read_text().splitlines() if options.file.exists() else []
+    rows, stop = [json.loads(line) for line in lines], time.monotonic() + 60.0 * options.minutes
+    known = {(row["setting"], row["run"]) for row in rows}
+    for number, setting in product(range(options.runs), options.only):
+        if time.monotonic() > stop:
+            break
+        if (setting, number) not in known:
+            rows.append(run(setting, number))
+            with options.file.open("a") as out:
+                out.write(json.dumps(rows[-1]) + "\n")
+    for line in table([row for row in rows if row["setting"] in options.only]):
+        print(line)
 
 
 if __name__ == "__main__":

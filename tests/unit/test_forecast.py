@@ -298,10 +298,10 @@ def test_forecasts_hold_for_real_releases(n, cells, epsilon, delta):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("n", "cells", "epsilon", "runs"), [(10_000, 8192, 1.0, 60), (10_000, 4096, 1.0, 100), (1000, 2500, 0.1, 100)]
+    ("n", "cells", "epsilon", "runs"), [(10_000, 8192, 1.0, 60), (10_000, 4096, 1.0, 250), (1000, 2500, 0.1, 150)]
 )
 def test_a_forecast_of_many_cells_holds_in_other_runs(n, cells, epsilon, runs):
-    """Though it is made with fewer cells; the mean of so many tables is itself within 10% or so."""
+    """Though it is made with fewer cells. The mean of so many tables is itself known within 6 to 12% or so."""
     guarantee, order = Guarantee(epsilon=epsilon, delta=0.0), OrderedCells((cells,), (0,))
     found = forecast_of(planned(n, cells, guarantee), "noisy-tree")
     made = NoisyTree().calibrate(Public(n=n, cells=cells, guarantee=guarantee, domain=grid(cells)))

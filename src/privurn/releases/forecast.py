@@ -20,10 +20,12 @@ from privurn.releases.synthetic import simulated_records
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-RUNS, FEWEST_RUNS, MEAN_RUNS = 24, 12, 64
-"""Tables for the distances, and for the error of a mean: it is one number a table, and varies by 90% of what it is about."""
-MOST_TREE_CELLS, MOST_MEAN_CELLS = 4096, 128
+RUNS, FEWER_RUNS, FEWEST_RUNS = 64, 32, 12
+"""Tables; for the distances of a tree with many cells, which vary less than the error of a mean; of very many cells."""
+MOST_TREE_CELLS, MOST_MEAN_CELLS = 1024, 128
 """A posterior over more takes too long: neighbours are taken together. Less is enough for a mean, of which wide ranges tell."""
+MANY_CELLS = 4096
+"""Other mechanisms are simulated on fewer tables where there are more."""
 DETAIL = 0.5
 """Of a posterior's lattices: a quarter of the work, and the same errors to a few per cent."""
 
@@ -45,23 +47,19 @@ class Forecasts:
         if self.public.cells > MOST_CELLS:
             return None
         try:
-            found = self._simulated(mechanism, self._tables[: self._runs])
-            if found.mean_error is not None and len(self._tables) > self._runs:
-                found = replace(found, mean_error=self._simulated(mechanism, self._tables).mean_error)
+            return expected_errors(
+                lambda counts, rng: mechanism.simulated_weights(counts, rng=rng), self._tables, order=self.order
+            )
         except PrivurnError:  # a mechanism of one's own, whose outputs are no weights of cells
             return None
-        return found
-
-    def _simulated(self, mechanism: Mechanism, tables: list[Whole]) -> Expected:
-        return expected_errors(lambda counts, rng: mechanism.simulated_weights(counts, rng=rng), tables, order=self.order)
 
     def _of_tree(self, mechanism: Any) -> Expected | None:
         """Of records made from measurements of a tree, with few enough cells; the error of a mean on fewer and more often."""
         if self.order is None:
             return None
         fine, wide = (trimmed(mechanism, most) for most in (MOST_TREE_CELLS, MOST_MEAN_CELLS))
-        found = self._simulated_tree(fine, MEAN_RUNS if fine == wide else fewer_runs(fine.tree.cells))
-        return found if fine == wide else replace(found, mean_error=self._simulated_tree(wide, MEAN_RUNS).mean_error)
+        found = self._simulated_tree(fine, RUNS if fine == wide else FEWER_RUNS)
+        return found if fine == wide else replace(found, mean_error=self._simulated_tree(wide, RUNS).mean_error)
 
     def _simulated_tree(self, made: Any, runs: int) -> Expected:
         return expected_errors(
@@ -70,22 +68,13 @@ class Forecasts:
             order=OrderedCells(made.shape, made.special),
         )
 
-    @property
-    def _runs(self) -> int:
-        return len(self._tables) if self.order is None else fewer_runs(self.public.known_cells)
-
     @cached_property
     def _tables(self) -> list[Whole]:
         n = self.public.known_n
         if self.order is None:
             return unordered_tables(n=n, cells=self.public.known_cells)
-        runs = max(FEWEST_RUNS, min(MEAN_RUNS, MEAN_RUNS * MOST_TREE_CELLS // self.public.known_cells))
+        runs = max(FEWEST_RUNS, min(RUNS, RUNS * MANY_CELLS // self.public.known_cells))
         return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape, runs=runs)]
-
-
-def fewer_runs(cells: int) -> int:
-    """How many tables for the distances."""
-    return max(FEWEST_RUNS, min(RUNS, RUNS * MOST_TREE_CELLS // (2 * cells)))
 
 
 def polya_tables(*, n: int, shape: tuple[int, ...], runs: int) -> list[Whole]:
