@@ -176,8 +176,7 @@ class TablePosterior(Posterior):
         found = []
         for row in super()._beside(rows):
             ends = self._place_ends(known[row.name], row.level) if row.name in known else None
-            beside = {} if ends is None else {"lowest": ends[0], "highest": ends[1], "assumed": ASSUMED[self.within]}
-            found.append(replace(row, **beside))
+            found.append(row if ends is None else replace(row, lowest=ends[0], highest=ends[1], assumed=ASSUMED[self.within]))
         return tuple(found)
 
     def _place_ends(self, question: Question | QuantileQuestion, level: float) -> tuple[float, float] | None:
