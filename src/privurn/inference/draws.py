@@ -60,6 +60,10 @@ class Summary:
         """The name with what is assumed."""
         return self.name if self.assumed is None else f"{self.name}, {self.assumed}"
 
+    def between(self, ends: tuple[float, float] | None, assumed: str) -> "Summary":
+        """The same with what is assumed of places within bins, and the ends; as it is where there are none."""
+        return self if ends is None else replace(self, lowest=ends[0], highest=ends[1], assumed=assumed)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is not finite is null."""
         named = {key: getattr(self, key) for key in self.__dataclass_fields__}

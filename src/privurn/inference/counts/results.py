@@ -169,18 +169,16 @@ class CountPosterior(Posterior):
 
     def _beside(self, rows: tuple[Summary, ...]) -> tuple[Summary, ...]:
         """What is assumed of places within bins, and between what a figure lies whatever they are."""
-        ends = self.views.get(_ends_of(self.of))
-        known = {} if ends is None else {name: ends.flat(name) for name in ends.names}
-        found = []
-        for row in super()._beside(rows):
-            least, most = (known.get(f"{row.name}, {end}") for end in ENDS)
-            if least is None or most is None:
-                found.append(row)
-                continue
+        drawn = self.views.get(_ends_of(self.of))
+
+        def ends(row: Summary) -> tuple[float, float] | None:
+            least, most = (f"{row.name}, {end}" for end in ENDS)
+            if drawn is None or least not in drawn:
+                return None
             tail = 0.5 - row.level / 2.0
-            lowest, highest = float(np.nanquantile(least, tail)), float(np.nanquantile(most, 1.0 - tail))
-            found.append(replace(row, lowest=lowest, highest=highest, assumed=ASSUMED[self.job.within]))
-        return tuple(found)
+            return float(np.nanquantile(drawn[least], tail)), float(np.nanquantile(drawn[most], 1.0 - tail))
+
+        return tuple(row.between(ends(row), ASSUMED[self.job.within]) for row in super()._beside(rows))
 
     @cached_property
     def _reduction(self) -> Reduction | None:

@@ -173,11 +173,10 @@ class TablePosterior(Posterior):
     def _beside(self, rows: tuple[Summary, ...]) -> tuple[Summary, ...]:
         """What is assumed of places within bins, and between what a figure lies whatever they are."""
         known = {each.name: each for each in self.asked or ()}
-        found = []
-        for row in super()._beside(rows):
-            ends = self._place_ends(known[row.name], row.level) if row.name in known else None
-            found.append(row if ends is None else replace(row, lowest=ends[0], highest=ends[1], assumed=ASSUMED[self.within]))
-        return tuple(found)
+        return tuple(
+            row.between(self._place_ends(known[row.name], row.level), ASSUMED[self.within]) if row.name in known else row
+            for row in super()._beside(rows)
+        )
 
     def _place_ends(self, question: Question | QuantileQuestion, level: float) -> tuple[float, float] | None:
         """Between what a figure lies, wherever in their bins the records do; None where it depends on no bin."""
