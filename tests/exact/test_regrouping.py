@@ -240,13 +240,14 @@ def test_two_nodes_have_the_first_three_moments_of_their_cell():
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_gaussian_kernels_are_regrouped_unless_asked_otherwise():
+def test_gaussian_kernels_are_regrouped_unless_asked_otherwise(monkeypatch):
     from privurn import Run
     from privurn.errors import ModelError
     from privurn.inference import mixtures as mix
     from privurn.mechanisms.local import LaplaceChannel
 
     model = mix.MixtureModel(channel=LaplaceChannel(bounds=(-6, 6), scale=2.0), kernel=mix.GaussianKernel())
+    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 3)
     given = {"model": model, "run": Run(chains=1, warm_up=1, draws=3, thin=1, seed=1, threads=1)}
     released, keep = np.array([-4.0, -3.0, 2.5, 4.0, 9.0]), mix.Keep(allocations=True)
     usual = mix.fit_mixture(released, keep=keep, **given).draws

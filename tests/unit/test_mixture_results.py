@@ -54,6 +54,18 @@ def made(weights, atoms, *, model=GAUSSIAN, chains=1, **more):
 TWO = made([[0.3, 0.7], [0.3, 0.7]], [[[-4.0, 0.5], [3.0, 1.0]]] * 2)
 
 
+def test_what_nobody_waits_for_is_named_where_it_has_not_mixed():
+    rng = np.random.default_rng(3)
+    atoms = np.stack([rng.normal(size=(2000, 1)), np.ones((2000, 1))], axis=-1)
+    found = made(np.ones((2000, 1)), atoms, chains=4)
+    stuck = {**found.draws.variables, "n_clusters": np.repeat(np.arange(4), 500).reshape(4, 500)}
+    figures = found.population()
+    stuck |= {name: figures[name] for name in figures.names if name != "n_clusters"}
+    posterior = mix.MixturePosterior(model=GAUSSIAN, draws=Draws(variables=stuck, markov=True))
+    assert posterior.mixing_problems() == ()  # mean and median have
+    assert posterior.unmixed_besides() == ("n_clusters",)
+
+
 def cdf(x, weights=(0.3, 0.7)):
     return weights[0] * stats.norm.cdf(x, -4.0, 0.5) + weights[1] * stats.norm.cdf(x, 3.0, 1.0)
 

@@ -154,6 +154,7 @@ def _as_json(given: "Privatised", found: "MixturePosterior", extra: Any) -> dict
         **common_json(found, [each.to_json() for each in found.summary()]),
         "acceptance": float(found.draws.sample_stats["acceptance"].mean()),
         "mass_not_kept": stated["mass_not_kept"],
+        "unmixed_besides": found.unmixed_besides(),
         "informativeness": {"distance": learned.distance, "spread": learned.spread, "informative": learned.informative},
     }
     if not found.model.kernel.categorical:
@@ -180,6 +181,8 @@ def _print(given: "Privatised", found: "MixturePosterior", asked: Asked, extra: 
     if len(summaries) > MOST_ROWS:
         print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
     print_length(found, f"{float(draws.sample_stats['acceptance'].mean()):.0%}")
+    if besides := found.unmixed_besides():
+        print_words(f"No run waits for these, and they have not mixed: {', '.join(besides)}.")
     if not found.model.kernel.categorical:
         lower, upper = bounds_of(found)
         print_words(f"Within bounds: of the population between {short(lower)} and {short(upper)}, whose share is scaled to 1.")

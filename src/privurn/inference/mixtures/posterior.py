@@ -72,6 +72,11 @@ class MixturePosterior(FittedMixture):
         """Which of what people ask has not mixed; of the number of clusters only where nothing else was kept."""
         return self.judged.problems()
 
+    def unmixed_besides(self) -> tuple[str, ...]:
+        """Figures that are shown though nobody asked for them, no run waits for them, and they have not mixed."""
+        besides = [name for name in self.shown.names if name not in self.judged]
+        return tuple(name for name in besides if self.shown.problems([name], means=False))
+
     @property
     def judged(self) -> Draws:
         """What must have mixed."""
