@@ -97,11 +97,9 @@ def doubt(features, trust):
     return found
 
 
-@pytest.mark.parametrize("few", [0, 10**9])  # by conjugate gradients, and written down
 @pytest.mark.parametrize("trust", [Trust(50.0), Trust(50.0, 4.0)])
 @pytest.mark.parametrize("places", [(0, 1, 2, 3), (1, 3), (2,)])
-def test_features_are_those_of_written_down_matrices(places, trust, few, monkeypatch):
-    monkeypatch.setattr("privurn.inference.tables.features.FEW", few)
+def test_features_are_those_of_written_down_matrices(places, trust):
     table, mixture = example()
     features = Features.of(table, mixture, places)
     plain, m, rng = dense(features), features.probabilities, np.random.default_rng(3)
@@ -429,6 +427,31 @@ def test_questions_that_cannot_be_asked_are_refused_in_words(asked, error, words
 def test_regressions_that_make_no_sense_are_refused_in_words(model, words):
     with pytest.raises((FormatError, ModelError), match=words):
         figures_of(example()[0], model=model)
+
+
+def constants(counts, scale=5.0):
+    """A table whose columns hold so many records in each cell, independently, with a public size and no noise in fact."""
+    domain = TableDomain({"y": Grid(0, 2, 1), "x": Grid(0, 2, 1), "z": Grid(0, 2, 1, nulls="cell"), "one": Bins([0, 1])})
+    laws, sets = [np.array(each) / 900.0 for each in counts], every_set(domain.sizes, order=2)
+    made = NoisyMarginals(n=900, sizes=domain.sizes, sets=sets, scales=(scale,) * len(sets), noise="discrete-gaussian")
+    joint = [900.0 * (laws[each[0]] if len(each) == 1 else np.outer(laws[each[0]], laws[each[1]])) for each in sets]
+    return MeasuredTable(made, np.concatenate([each.ravel() for each in joint]).round(), domain)
+
+
+def test_terms_that_do_not_vary_have_no_coefficient_and_a_response_that_does_not_is_refused():
+    """A constant column, one that is always missing, one of a single cell, and a value that all records have."""
+    even, same = [300, 300, 300], [0, 900, 0]
+    found = figures_of(constants([even, same, [0, 0, 0, 900]]), model=LinearRegression("y ~ x + z + one"))
+    assert found.names == ("intercept",)
+    assert [each.split()[0] for each in found.problems() if "varies too little" in each] == ["'x'", "'z'", "'one'"]
+    told = figures_of(constants([even, even, [300, 300, 300, 0]]), model=LinearRegression("y ~ x + z"))
+    assert told.names == ("intercept", "x", "z")
+    assert abs(told.figures[1].estimate) < 1e-3
+    with pytest.raises(ModelError, match="'y' varies too little"):
+        figures_of(constants([same, even, [300, 300, 300, 0]]), model=LinearRegression("y ~ x"))
+    with pytest.raises(ModelError, match="told from noise") as refused:
+        figures_of(constants([even, even, [300, 300, 300, 0]], scale=2_000.0), model=LinearRegression("y ~ x"))
+    assert "tells little" in refused.value.hint
 
 
 def test_an_analysis_of_more_columns_than_were_measured_together_is_refused():

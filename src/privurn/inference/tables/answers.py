@@ -10,7 +10,7 @@ from privurn.domain import TableDomain
 from privurn.errors import ModelError
 from privurn.inference.tables.asked import Question
 from privurn.inference.tables.assisted import AssistedEstimate, Equation, assisted_estimate, assisted_weights
-from privurn.inference.tables.direct import Term, direct_sums
+from privurn.inference.tables.direct import Term, best_marginal, direct_sums
 from privurn.inference.tables.discrepancy import Discrepancy, learn_discrepancy
 from privurn.inference.tables.features import Features, Trust
 from privurn.inference.tables.formula import Effect, TableRegression, Variables
@@ -32,7 +32,7 @@ LEAST_EIGENVALUE = 0.01
 """Of the correlations of a regression's terms: below it one follows from the others, but for noise."""
 
 FEWEST_RECORDS = 3.0
-"""Deviations of its noise that a value's count must reach to stand in a regression."""
+"""Deviations of its noise that the variance of a term must reach to stand in a regression; of a rare value: its count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def _direct_ratios(table: MeasuredTable, places: Columns, above: Floats, below: 
 
 def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegression, domain: TableDomain) -> Figures:
     """A regression by the model-assisted equation; the linear one also straight from the noisy moments."""
-    variables, remarks = _without_rare(table, model.variables(domain), domain)
+    variables, remarks = _told_from_noise(table, model.variables(domain))
     features = Features.of(table, mixture, variables.places)
     response = variables.at(variables.response, features.cells)
     design = np.array([variables.at(each, features.cells) for each in variables.effects])
@@ -219,23 +219,32 @@ def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegres
     )
 
 
-def _without_rare(table: MeasuredTable, variables: Variables, domain: TableDomain) -> tuple[Variables, tuple[str, ...]]:
-    """Without indicators of values that the noise hides: their coefficients would be noise, and are left out."""
-    from privurn.inference.tables.direct import best_marginal
-
-    kept: list[Effect] = []
-    left: list[Effect] = []
-    for each in variables.effects:
-        rare = False
-        for j, numbers in each.factors:
-            ones = numbers == 1.0
-            if set(numbers[~np.isnan(numbers)].tolist()) <= {0.0, 1.0} and table.sizes[j] > 1:
-                marginal = best_marginal(table, (j,))
-                assert marginal is not None  # every column of two cells or more is measured
-                rare |= float(marginal[0][ones].sum()) < FEWEST_RECORDS * marginal[1] * float(np.sqrt(ones.sum()))
-        (left if rare else kept).append(each)
-    words = tuple(f"{each.name!r} has too few records to be told from noise, and has no coefficient." for each in left)
+def _told_from_noise(table: MeasuredTable, variables: Variables) -> tuple[Variables, tuple[str, ...]]:
+    """Without terms of a column that varies no more than the noise would let it: their coefficients would be noise."""
+    if not all(_varies(table, *factor) for factor in variables.response.factors):
+        raise ModelError(
+            f"by the noisy counts {variables.response.name!r} varies too little to be told from noise: "
+            "the release cannot support this analysis.",
+            hint=" ".join(table.mechanism.drowned(table.n)) or "Ask for its mean or its shares",
+        )
+    kept = [each for each in variables.effects if all(_varies(table, *factor) for factor in each.factors)]
+    left = [each.name for each in variables.effects if each not in kept]
+    words = tuple(f"{name!r} varies too little to be told from noise, and has no coefficient." for name in left)
     return Variables(variables.family, variables.response, tuple(kept)), words
+
+
+def _varies(table: MeasuredTable, place: int, numbers: Floats) -> bool:
+    """Whether a column's numbers have a variance beyond that of noise alone; an indicator has ones, and zeros."""
+    marginal = best_marginal(table, (place,)) if table.sizes[place] > 1 else None
+    if marginal is None:
+        return False
+    held = ~np.isnan(numbers)
+    counts, reach = marginal[0][held], FEWEST_RECORDS * marginal[1]
+    total = float(counts.sum())
+    if total <= reach * float(np.sqrt(held.sum())):
+        return False
+    squares = (numbers[held] - float(numbers[held] @ counts) / total) ** 2
+    return float(squares @ counts) > reach * float(np.linalg.norm(squares))
 
 
 def _check_identified(features: Features, effects: Floats) -> None:
@@ -312,11 +321,10 @@ def _product(table: MeasuredTable, first: Effect, second: Effect) -> Term | None
     factors: dict[int, Floats] = {}
     for j, numbers in (*first.factors, *second.factors):
         factors[j] = factors[j] * numbers if j in factors else numbers
-    places = tuple(sorted(j for j in factors if table.sizes[j] > 1))
-    constant = float(np.prod([factors[j][0] for j in factors if table.sizes[j] == 1]))
+    places = tuple(sorted(factors))
     if not any(set(places) <= set(each) for each in table.layout.sets):
         return None
-    array = np.full([1] * len(places), constant)
+    array = np.ones([1] * len(places))
     for i, j in enumerate(places):
         array = array * factors[j].reshape([-1 if k == i else 1 for k in range(len(places))])
     return Term(places, array[None, ...])

@@ -126,4 +126,7 @@ def solve_weighted(weights: Floats, equation: Equation, *, start: Floats, steps:
         b, value = b + length * step, after
         if np.abs(length * step).max() < 1e-9 * (1.0 + np.abs(b).max()):
             return b
-    raise SamplingError("the estimating equation has no root near where it was looked for.", hint="Use fewer or coarser terms")
+    raise SamplingError(
+        "the estimating equation has no root near where it was looked for: noisy counts need not have one.",
+        hint="Use fewer or coarser terms",
+    )

@@ -1,4 +1,4 @@
-"""Measured cells as features of a record, under a model of some columns: their covariance is applied, and seldom written down.
+"""Measured cells as features of a record, under a model of some columns: their covariance is applied, never written down.
 
 A record of the columns used is one of their joint cells, over which the model has probabilities m. The features are the
 indicators of all measured cells of sets of those columns. Of three columns there may be tens of thousands, so what is needed,
@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
@@ -35,8 +33,10 @@ LEFT_OUT = 1e-8
 
 MOST_STEPS = 1_000
 
-FEW = 2_000_000
-"""Features times joint cells up to which the matrix is written down after all: that is quicker."""
+COMMON = 1e-5
+"""Share of a pair's cell from which on it is solved for at once."""
+
+AT_ONCE = 32
 
 MOST_PAIRS = 3.0
 """Records' worth that the model's own pairs are trusted beside the measured ones, at most."""
@@ -214,39 +214,64 @@ class Features:
 
     def solve(self, right: Floats, trust: Trust, *, tolerance: float, steps: int = MOST_STEPS) -> Floats:
         """(D + S)^-1 right, D the covariance of the features' discrepancies, by conjugate gradients, row by row at once."""
-        if self.means.size * self.probabilities.size <= FEW:
-            if trust not in self._factors:
-                matrix = self.discrepancies(self.combined(np.eye(self.means.size)), trust) + np.diag(self.variances)
-                self._factors[trust] = cho_factor(matrix, lower=True, check_finite=False)
-            return np.asarray(cho_solve(self._factors[trust], right.T, check_finite=False).T)
-        diagonal = self.means * (1.0 - self.means) * self._scales(trust) + self.variances
-        found, residual = np.zeros_like(right), right.copy()
-        direction = residual / diagonal
-        product = np.einsum("pf,pf->p", residual, direction)
+        diagonal = self.means * (1.0 - self.means) / trust.size + self.variances
+        stiff, applied_to_stiff, inverse = self._stiff(trust, diagonal)
+        found = (right @ stiff.T) @ inverse @ stiff
+        residual = right - (right @ stiff.T) @ inverse @ applied_to_stiff
+
+        def smooth(scaled: Floats) -> Floats:
+            return np.asarray(scaled - (scaled @ applied_to_stiff.T) @ inverse @ stiff)
+
+        scaled = residual / diagonal
+        direction = smooth(scaled)
+        product = np.einsum("pf,pf->p", residual, scaled)
         wanted = tolerance**2 * product
         for _ in range(steps):
             if (product <= wanted).all():
                 break
-            applied = self.discrepancies(self.combined(direction), trust) + self.variances * direction
+            applied = self._applied(direction, trust)
             step = (product / np.maximum(np.einsum("pf,pf->p", direction, applied), 1e-300))[:, None]
             found += step * direction
             residual -= step * applied
             scaled = residual / diagonal
             following = np.einsum("pf,pf->p", residual, scaled)
-            direction = scaled + (following / np.maximum(product, 1e-300))[:, None] * direction
+            direction = smooth(scaled) + (following / np.maximum(product, 1e-300))[:, None] * direction
             product = following
         return found
 
-    @cached_property
-    def _factors(self) -> dict[Trust, Any]:
-        """Of matrices that were written down."""
-        return {}
+    def _applied(self, coefficients: Floats, trust: Trust) -> Floats:
+        return self.discrepancies(self.combined(coefficients), trust) + self.variances * coefficients
 
-    def _scales(self, trust: Trust) -> Floats:
-        """About the variance of a feature's discrepancy over its own: that of a cell of three columns is shared out."""
-        pairs = {1: float(len(self.sizes) - 1), 2: 1.0}
-        shares = [pairs.get(len(each)) or sum(1.0 / self.sizes[i] for i in each) for each in self.sets]
-        return np.repeat([1.0 / trust.size + share / trust.pairs for share in shares], np.diff(self._ends, prepend=0))
+    def _stiff(self, trust: Trust, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
+        """Directions in which the pairs' part is large, D + S applied to them, and its inverse on them.
+
+        They are solved for at once: conjugate gradients, left to the rest, would need thousands of steps.
+        """
+        if trust.pairs == inf:
+            nothing = np.zeros((0, self.means.size))
+            return nothing, nothing, np.zeros((0, 0))
+        if trust not in self._known_stiff:
+            from privurn._kernels.tables.features import update_gathered
+
+            index, means = self._pairs
+            kept = np.flatnonzero(means > COMMON)
+            rows, applied = np.empty((len(kept), self.means.size)), np.empty((len(kept), self.means.size))
+            for first in range(0, len(kept), AT_ONCE):
+                here = kept[first : first + AT_ONCE]
+                ones, cells = np.zeros((len(here), len(means))), np.empty((len(here), self.probabilities.size))
+                ones[np.arange(len(here)), here] = means[here] ** -0.5
+                update_gathered(index, ones, cells)
+                block = slice(first, first + len(here))
+                rows[block] = self.discrepancies(cells, Trust(1.0)) / diagonal
+                applied[block] = self._applied(rows[block], trust)
+            inverse = np.linalg.pinv(rows @ applied.T, rcond=1e-10, hermitian=True)
+            self._known_stiff[trust] = rows, applied, inverse
+        return self._known_stiff[trust]
+
+    @cached_property
+    def _known_stiff(self) -> dict[Trust, tuple[Floats, Floats, Floats]]:
+        """What `_stiff` has worked out before."""
+        return {}
 
 
 def _shared(table: MeasuredTable, used: Columns) -> dict[Columns, tuple[Floats, float]]:

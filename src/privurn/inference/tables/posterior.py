@@ -348,7 +348,8 @@ def table_posterior(
             raise ModelError(
                 f"the release cannot support this analysis: of what decides {part.names[worst]!r} the measured marginals leave "
                 f"{part.unexplained[worst]:.0%} unexplained.",
-                hint="Use fewer terms, or ask the custodian for a workload that holds these columns together",
+                hint=" ".join(table.mechanism.drowned(table.n))
+                or "Use fewer terms, or ask the custodian for a workload that holds these columns together",
             )
     drawn = run.draws if run is not None and run.draws is not None else DRAWS
     return say(
