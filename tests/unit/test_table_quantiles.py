@@ -7,6 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 import privurn
+from privurn.cli import infer_tables
+from privurn.cli.infer_answers import Asked
 from privurn.domain import Bins, Categories, Grid, TableDomain
 from privurn.errors import FormatError, ModelError
 from privurn.inference.tables.asked import QuantileQuestion, questions
@@ -239,3 +241,13 @@ def test_a_condition_that_cuts_a_bin_in_two_leaves_the_ends_unknown():
     for text in ("mean(pay | pay>=10)", "q0.5(pay | sex=f)", "P(pay>15 | visits=1)"):
         [question] = questions(text, DOMAIN)
         assert question.placed
+
+
+def test_the_command_takes_whole_numbers_but_not_for_regressions():
+    typed = {"model": None, "within": "whole", "plot": None, "synthetic": None}
+    asked = Asked(typed=typed, draws=None, warm_up=None, records=None)
+    assert infer_tables.model_of(None, asked) == privurn.TableModel(within="whole")
+    with pytest.raises(FormatError, match="middles of bins"):
+        infer_tables.model_of(None, replace(asked, typed={**typed, "model": "linear: pay ~ visits"}))
+    with pytest.raises(FormatError, match="where in its bin"):
+        infer_tables.model_of(None, replace(asked, typed={**typed, "within": "edges"}))
