@@ -36,6 +36,13 @@ def test_the_error_of_a_mean_counts_from_the_low_end_of_the_grid():
     assert mean_error(np.array([0.5, 0.0, 0.5]), np.array([2, 2, 0])) == pytest.approx(1.0)  # a mean of 1 instead of 1/2
 
 
+def test_a_run_without_any_error_does_not_spoil_the_ratio():
+    from benchmarks.face_value import Distances
+
+    runs = [{"ours": 1.0, "flat": 9.0, "hb": each} for each in (2.0, 0.0, 2.0, 2.0)]
+    assert Distances(runs).better == (0.5, 0.0)
+
+
 def test_coverage_of_trees_goes_on_and_says_on_which_side_the_truth_was_missed(tmp_path, monkeypatch, capsys):
     from experiments import tree_coverage
 
