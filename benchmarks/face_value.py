@@ -180,10 +180,11 @@ class Distances:
 
     @property
     def better(self) -> tuple[float, float]:
-        """Ratio to the better of flat and HB, and twice the standard error of the paired ratio."""
+        """Ratio to the better of flat and HB, and twice the standard error of the paired ratio, of runs with an error."""
         peer = self.best("flat", "hb")
-        ratio = self.ratio(peer)
-        return ratio, 2.0 * ratio * float(np.std(np.log(self.of("ours") / self.of(peer)))) / np.sqrt(len(self.runs))
+        ratio, ours, theirs = self.ratio(peer), self.of("ours"), self.of(peer)
+        told = (ours > 0.0) & (theirs > 0.0)  # little noise on few cells may be none at all
+        return ratio, 2.0 * ratio * float(np.std(np.log(ours[told] / theirs[told]))) / np.sqrt(told.sum())
 
 
 class Kept:

@@ -212,7 +212,11 @@ def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
 
 
 def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
-    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise."""
+    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise.
+
+    What is lost is that few of the nodes further down may hold all records: of 1,024 ranges instead of 4,096 cells the expected
+    errors differ by some per cent, of 64 the error of a mean is a quarter too large.
+    """
     shape = coarse(mechanism.shape, most)
     plain = replace(mechanism, special=(), special_scale=None)
     if shape == mechanism.shape:

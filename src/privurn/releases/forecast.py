@@ -1,6 +1,5 @@
 """Expected errors of every row of a plan: tables drawn from a prior once, and each row's mechanism simulated on all of them."""
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +19,10 @@ from privurn.releases.synthetic import simulated_records
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-RUNS, FEWER_RUNS, FEWEST_RUNS = 64, 32, 12
-"""Tables; for the distances of a tree with many cells, which vary less than the error of a mean; of very many cells."""
-MOST_TREE_CELLS, MOST_MEAN_CELLS = 1024, 128
-"""A posterior over more takes too long: neighbours are taken together. Less is enough for a mean, of which wide ranges tell."""
+RUNS, FEWEST_RUNS = 64, 12
+"""Tables; the fewest are for mechanisms on very many cells. The error of a mean varies by 90% of what it is about."""
+MOST_TREE_CELLS = 1024
+"""A posterior over more takes too long: neighbours are taken together."""
 MANY_CELLS = 4096
 """Other mechanisms are simulated on fewer tables where there are more."""
 DETAIL = 0.5
@@ -54,17 +53,13 @@ class Forecasts:
             return None
 
     def _of_tree(self, mechanism: Any) -> Expected | None:
-        """Of records made from measurements of a tree, with few enough cells; the error of a mean on fewer and more often."""
+        """Of records made from measurements of a tree, with few enough cells."""
         if self.order is None:
             return None
-        fine, wide = (trimmed(mechanism, most) for most in (MOST_TREE_CELLS, MOST_MEAN_CELLS))
-        found = self._simulated_tree(fine, RUNS if fine == wide else FEWER_RUNS)
-        return found if fine == wide else replace(found, mean_error=self._simulated_tree(wide, RUNS).mean_error)
-
-    def _simulated_tree(self, made: Any, runs: int) -> Expected:
+        made = trimmed(mechanism, MOST_TREE_CELLS)
         return expected_errors(
             lambda counts, rng: simulated_records(made, counts, rng=rng, detail=DETAIL),
-            polya_tables(n=self.public.known_n, shape=made.shape, runs=runs),
+            polya_tables(n=self.public.known_n, shape=made.shape, runs=RUNS),
             order=OrderedCells(made.shape, made.special),
         )
 
