@@ -60,6 +60,7 @@ def test_a_list_that_no_record_can_be_on_is_counted_as_others(engines):
     assert cells(there, domain) == cells(here, domain) == ([2, 3], [68, 17])
 
 
+@pytest.mark.long
 def test_nothing_of_a_users_session_is_in_the_way_or_left_behind(engines):
     session = local_session()
     session.range(3).createOrReplaceTempView("t")
