@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privurn
+from csv_cases import AMBIGUOUS, CASES
 from hostile_table import DOMAINS, REFUSED, SETS, TABLE, by_query, cells, hostile, outcome, untyped
 from privurn.domain import Bins, Categories, Dates, Grid, JointDomain, OpenLabels, TableDomain
 from privurn.errors import DomainError, FormatError
@@ -59,6 +60,7 @@ def test_a_list_that_no_record_can_be_on_is_counted_as_others(engines):
     assert cells(there, domain) == cells(here, domain) == ([2, 3], [68, 17])
 
 
+@pytest.mark.long
 def test_nothing_of_a_users_session_is_in_the_way_or_left_behind(engines):
     session = local_session()
     session.range(3).createOrReplaceTempView("t")
@@ -168,9 +170,28 @@ def test_only_one_kind_of_spark_can_be_asked_for(privurn_command, tmp_path):
         ("--engine", "polars"): "is not known",
         ("--master", "local[2]"): "are Spark's",
     }.items():
-        done = privurn_command(*words, *extra)
-        assert done.returncode == 2
-        assert said in " ".join(done.stderr.split())
+        for typed in (words, ["compare", *words[1:-2]], ["verify", str(tmp_path)]):
+            done = privurn_command(*typed, *extra)
+            assert done.returncode == 2
+            assert said in " ".join(done.stderr.split())
+
+
+def test_whole_tables_are_not_compared_by_spark(privurn_command):
+    words = "compare x.parquet --mechanism noisy-marginals --grid a=0:9:1 --grid b=0:9:1 --epsilon 1"
+    done = privurn_command(*words.split(), "--engine", "spark", "--master", "local[2]")
+    assert done.returncode == 2
+    assert "compared on this computer" in " ".join(done.stderr.split())
+
+
+@pytest.mark.long
+def test_a_comparison_counts_by_either_engine(engines):
+    from privurn.reports.comparison.comparison import Runs, compare
+
+    domain = {"yes": Categories([True, False], outside="other", nulls="cell")}
+    found = [
+        compare(each, domain=domain, epsilon=1, delta=1e-6, runs=Runs(5, processes=1)).to_confidential() for each in engines
+    ]
+    assert found[0] == found[1]
 
 
 def test_spark_on_this_computer_cannot_be_reached_from_others():
@@ -224,6 +245,38 @@ def test_files_that_spark_would_pass_over_are_noticed(planted):
     files = spark_files.SparkFiles(str(planted / "*.parquet"), **asked())
     with pytest.raises(DomainError, match="every record of the table once"):
         privurn.release(files, privurn.Urn(), domain={"label": Categories(["north"], outside="other")}, epsilon=1, delta=1e-6)
+
+
+def read(data):
+    """All records of a table, compared as they are compared with categories, or that it is refused."""
+    try:
+        with open_table(data) as source:
+            wanted = ", ".join(f"{source.value(name)} AS v{i}" for i, name in enumerate(source.types))
+            found = source.connection.sql(f"SELECT {wanted} FROM t").to_arrow_table().to_pylist()
+            return list(source.types), source.untyped, sorted(map(repr, found)), source.rows()
+    except FormatError:
+        return "refused"
+
+
+QUICK = ("quotes", "a long line")
+
+
+@pytest.mark.parametrize("name", [each if each in QUICK else pytest.param(each, marks=pytest.mark.long) for each in CASES])
+def test_csv_files_are_read_alike(tmp_path, name):
+    local_session()
+    path = tmp_path / "x.csv"
+    path.write_bytes(CASES[name])
+    there = read(spark_files.SparkFiles(str(path), **asked()))
+    assert there == ("refused" if name in AMBIGUOUS else read(str(path)))
+    assert (there == "refused") is (name in [*AMBIGUOUS, "a short line", "a long line", "a blank line"])
+
+
+@pytest.mark.long
+def test_csv_files_of_one_column_are_left_to_duckdb(tmp_path):
+    local_session()
+    (tmp_path / "x.csv").write_bytes(b"a\n1\n\n2\n")
+    assert read(str(tmp_path / "x.csv"))[3] == 3
+    assert read(spark_files.SparkFiles(str(tmp_path / "x.csv"), **asked())) == "refused"
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import typer
 from privurn.cli import compare_tables
 from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.domain_options import DomainOptions
-from privurn.cli.options import DataFile, Delta, Epsilon, Json, grouped
+from privurn.cli.options import DataFile, Delta, EngineName, Epsilon, Json, Master, Remote, grouped, read_by
 from privurn.cli.parsing import parse_model, whole_number
 from privurn.errors import FormatError
 from privurn.extras import need
@@ -71,6 +71,9 @@ def compare(
         str | None,
         typer.Option("--plot", metavar="PREFIX", help="Draw PREFIX-confidential-errors.png and -density.png."),
     ] = None,
+    engine: EngineName = "duckdb",
+    master: Master = None,
+    remote: Remote = None,
     json: Json = False,
 ) -> None:
     """Simulate every mechanism that meets the guarantee, many times, and measure it against the data. Confidential.
@@ -84,11 +87,14 @@ def compare(
     from privurn.reports.comparison.comparison import compare as make_comparison
 
     declared = domain.declared()
+    data = read_by(engine, master, remote, file)
     if plot is not None:
         need("plots", what="pictures")
     number = None if runs is None else whole_number(runs)
     side_by_side = compare_tables.table_of(declared, mechanism)
     if side_by_side is not None:
+        if data is not file:
+            raise FormatError("whole tables are compared on this computer.", hint="Leave --engine out, or compare a sample")
         for name, typed in {"plot": plot, "model": model, "records": records}.items():
             if typed is not None:
                 raise FormatError(f"the option --{name} is not for whole tables.", hint="Leave it out")
@@ -104,7 +110,7 @@ def compare(
     given_model = None if model is None else Pseudo(model=parse_model(model))
     with _progress(quiet=json) as progress:
         found = make_comparison(
-            file,
+            data,
             domain=domain.named(declared),
             epsilon=epsilon,
             delta=delta,

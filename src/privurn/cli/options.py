@@ -31,6 +31,7 @@ NeighbouringOption = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
+EngineName = Annotated[str, typer.Option("--engine", help="What reads FILE: duckdb, or spark (with --master or --remote).")]
 Master = Annotated[
     str | None, typer.Option("--master", metavar="URL", help="Spark's master, for example local[4] or spark://host:7077.")
 ]
@@ -94,9 +95,7 @@ class Making:
     no_ledger: Annotated[
         bool, typer.Option("--no-ledger", help="Use no ledger, even where one stands; the certificate says so.")
     ] = False
-    engine: Annotated[
-        str, typer.Option("--engine", help="What reads FILE: duckdb, or spark (Parquet files, with --master or --remote).")
-    ] = "duckdb"
+    engine: EngineName = "duckdb"
     master: Master = None
     remote: Remote = None
     seed: Annotated[int | None, typer.Option(help="For tests only: marks the release as seeded, not private.")] = None

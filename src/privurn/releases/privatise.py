@@ -108,8 +108,8 @@ def privatise(
             named, (lower, upper) = source.the_column(column or None), made.bounds
             stated = {"kind": "bounds", "column": named, "lower": lower, "upper": upper, "nulls": bounds.nulls}
             noise = _Noise(made, tuple(made.columns(named)))
-            reading: Any = read_numbers if source.tasks is None else numbers_elsewhere
-            read = partial(reading, source, named, nulls=bounds.nulls)
+            reader = read_numbers if source.tasks is None else numbers_elsewhere
+            read = partial(reader, source, named, nulls=bounds.nulls)  # type: ignore[arg-type]
         if source.tasks is None:
             values = read()
             release = LocalRelease(n=len(values), channel=made, order=order)

@@ -20,6 +20,7 @@ from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
 from privurn.tables.source import Source
+from privurn.tables.spark_csv import read_csv
 from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema
 from privurn.tables.spark_tasks import SparkTasks
 
@@ -101,8 +102,11 @@ def open_spark(data: Any) -> Iterator[Source]:
         session = stack.enter_context(data.session())
         found = None if REMOTE.match(data.path) else find_files(data.path)
         names = [data.path] if found is None else [f"file://{name}" for name in stack.enter_context(readable(found))]
-        if found is not None and found.reader != "parquet":
-            raise FormatError("Spark reads Parquet files only.", hint="Convert them first, or leave Spark out")
+        if found is not None and found.reader == "csv":
+            frame = read_csv(session, [name.removeprefix("file://") for name in names])
+            source = stack.enter_context(_opened(frame, "path", text_is_untyped=True))
+            yield replace(source, found=found, tasks=source.tasks and SparkTasks(data.session, data.staging))
+            return
         frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
         source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
         source = replace(source, tasks=source.tasks and SparkTasks(data.session, data.staging))

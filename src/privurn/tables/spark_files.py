@@ -1,4 +1,4 @@
-"""Parquet files that Spark reads where they are, and the session that reads them."""
+"""Files that Spark reads where they are, and the session that reads them."""
 
 import os
 import sys
@@ -17,8 +17,8 @@ LOOPBACK = ("127.0.0.1", "localhost")
 class SparkFiles:
     """Files, and the Spark that shall read them: a `master`, or the address of a Spark Connect server (`remote`).
 
-    The path is one of this computer that Spark can reach, or an address that it knows, such as hdfs:// or s3a://. Only Parquet:
-    Spark's reader of CSV files leaves out lines, and quotes records in its logs.
+    The path is one of this computer that Spark can reach, or an address that it knows, such as hdfs:// or s3a://, of Parquet
+    files. CSV files (`spark_csv`) are of this computer.
 
     >>> SparkFiles("visits/*.parquet", master="local[4]").path
     'visits/*.parquet'
