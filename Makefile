@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SPARK := $(VENV)/.spark
 
 .DEFAULT_GOAL := help
 .PHONY: help demo spark-demo test test-pythons browser test-full lint bench experiments docs clean
@@ -16,18 +17,24 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# Spark is a large download, of use with Java only: without it its tests are skipped, and say so.
+$(SPARK): $(READY)
+	if command -v java >/dev/null; then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'; \
+	else echo "there is no Java here: what needs Spark is not tried"; fi
+	touch $@
+
 demo: $(READY)  ## make a table of incomes, release it, verify it, show before and after
 	$(BIN)/python examples/demo.py
 
-spark-demo: $(READY)  ## the main job on a Spark cluster that it starts on this computer (needs Java 17)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'
+spark-demo: $(SPARK)  ## the main job on a Spark cluster that it starts on this computer (needs Java 17)
 	$(BIN)/python examples/spark_demo.py
 
 # Kernels of the fast tests are compiled with less effort, in a cache of their own; test-full takes those that users have.
 QUICKLY := NUMBA_OPT=1 NUMBA_LOOP_VECTORIZE=0 NUMBA_SLP_VECTORIZE=0 PRIVURN_CACHE_DIR=$(CURDIR)/$(VENV)/kernels PYTHONDONTWRITEBYTECODE=
 
 # Asserts are not taken apart, which would take longer than all imports; those that fail run once more to be explained.
-test: $(READY)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
+test: $(SPARK)  ## fast tests, doctests and examples (longer the first time, when kernels are compiled)
 	$(QUICKLY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not long' --assert=plain \
 	  || ($(QUICKLY) $(BIN)/python -m pytest -q -m 'not long' --last-failed --last-failed-no-failures=none; exit 1)
 
@@ -43,8 +50,7 @@ test-pythons:  ## make test with every Python from 3.11 to 3.13 that is installe
 browser:  ## Chromium for the browser tests (needs root and Debian's packages)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y chromium)
 
-test-full: $(READY) browser  ## everything, the long statistical, browser and Spark tests included
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark]'
+test-full: $(SPARK) browser  ## everything, the long statistical, browser and Spark tests included
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --hypothesis-profile=exploring
 
 lint: $(READY)  ## style and types
