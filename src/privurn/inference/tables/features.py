@@ -264,7 +264,7 @@ class Features:
                 block = slice(first, first + len(here))
                 rows[block] = self.discrepancies(cells, Trust(1.0)) / diagonal
                 applied[block] = self._applied(rows[block], trust)
-            inverse = np.linalg.pinv(rows @ applied.T, rcond=1e-10, hermitian=True)
+            inverse = np.asarray(np.linalg.pinv(rows @ applied.T, rcond=1e-10, hermitian=True), np.float64)
             self._known_stiff[trust] = rows, applied, inverse
         return self._known_stiff[trust]
 
