@@ -91,7 +91,8 @@ def assisted_weights(features: Features, trust: Trust) -> Floats:
 def assisted_estimate(features: Features, equation: Equation, weights: Floats, trust: Trust, *, n: float) -> AssistedEstimate:
     """The root of the weighted equation, and its variance."""
     b = solve_weighted(weights, equation, start=equation.start)
-    influence = np.linalg.solve(equation.slope(b, features.probabilities), equation.psi(b)).astype(np.float64, copy=False)
+    # the slope of the equation that was solved: the model's own would be too steep where its columns hang together too little
+    influence = np.linalg.solve(equation.slope(b, weights), equation.psi(b)).astype(np.float64, copy=False)
     g = features.solve(features.discrepancies(influence, trust), trust, tolerance=TOLERANCE)
     left = influence - features.combined(g)
     left -= features.mean(left)[:, None]

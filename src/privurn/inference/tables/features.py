@@ -225,7 +225,9 @@ class Features:
         scaled = residual / diagonal
         direction = smooth(scaled)
         product = np.einsum("pf,pf->p", residual, scaled)
-        wanted = tolerance**2 * product
+        wanted = tolerance**2 * np.einsum(
+            "pf,pf->p", right, right / diagonal
+        )  # of all: of what is left, rounding would not allow
         for _ in range(steps):
             if (product <= wanted).all():
                 break
