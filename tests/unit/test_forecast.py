@@ -22,9 +22,9 @@ from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.mechanisms.recipe import Option, Public
 from privurn.mechanisms.registry import rebuild
-from privurn.mechanisms.tree_layout import NoisyTree
+from privurn.mechanisms.tree_layout import NoisyTree, coarse, trimmed
 from privurn.privacy.profile import Guarantee
-from privurn.releases.forecast import MOST_TREE_CELLS, coarse, polya_shares, trimmed
+from privurn.releases.forecast import MOST_TREE_CELLS, polya_shares
 from privurn.releases.plan import options
 from privurn.releases.synthetic import simulated_records
 from privurn.simulated.incomes import incomes

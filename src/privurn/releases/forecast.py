@@ -1,8 +1,7 @@
 """Expected errors of every row of a plan: tables drawn from a prior once, and each row's mechanism simulated on all of them."""
 
-import math
-from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,9 @@ from privurn.errors import PrivurnError
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.noisy_tree import PerturbedTree, tree_shape
+from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.recipe import Public
+from privurn.mechanisms.tree_layout import trimmed
 from privurn.releases.synthetic import simulated_records
 
 Floats = NDArray[np.float64]
@@ -41,9 +41,9 @@ class Forecasts:
         """What a row's records would be off; None where nothing is simulated, or where it would take too long."""
         if mechanism is None or self.public.cells is None or self.public.n is None or not mechanism.forecast:
             return None
-        if isinstance(mechanism, PerturbedTree):
-            return self._of_tree(mechanism)
-        if mechanism.measures or self.public.cells > MOST_CELLS:
+        if mechanism.measures:
+            return self._of_tree(mechanism) if mechanism.inferred_from == "tree" else None
+        if self.public.cells > MOST_CELLS:
             return None
         try:
             return expected_errors(
@@ -52,7 +52,7 @@ class Forecasts:
         except PrivurnError:  # a mechanism of one's own, whose outputs are no weights of cells
             return None
 
-    def _of_tree(self, mechanism: PerturbedTree) -> Expected | None:
+    def _of_tree(self, mechanism: Any) -> Expected | None:
         """Of records made from measurements of a tree, with few enough cells."""
         if self.order is None:
             return None
@@ -70,44 +70,6 @@ class Forecasts:
             return unordered_tables(n=n, cells=self.public.known_cells)
         runs = max(FEWEST_RUNS, min(RUNS, RUNS * MANY_CELLS // self.public.known_cells))
         return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape, runs=runs)]
-
-
-def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """A table of at most so many cells, by halving both columns in turn; the same table where it has no more.
-
-    >>> coarse((5001,), 4096), coarse((500, 40), 4096), coarse((500, 3), 128), coarse((60, 60), 4096)
-    ((4096,), (128, 32), (64, 2), (60, 60))
-    """
-    if math.prod(shape) <= most:
-        return shape
-    sizes = [1] * len(shape)
-    for turn in range(2 * most.bit_length()):
-        axis = turn % len(shape)
-        if 2 * sizes[axis] <= shape[axis] and 2 * math.prod(sizes) <= most:
-            sizes[axis] *= 2
-    return tuple(sizes)
-
-
-def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
-    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise.
-
-    What is lost is that few of the nodes further down may hold all records: of 1,024 ranges instead of 4,096 cells the expected
-    errors differ by some per cent, of 64 the error of a mean is a quarter too large.
-    """
-    shape = coarse(mechanism.shape, most)
-    plain = replace(mechanism, special=(), special_scale=None)
-    if shape == mechanism.shape:
-        return plain
-    last = CellTree(shape).depth
-    kept = [each for each in zip(mechanism.depths, mechanism.scales, strict=True) if each[0] <= last]
-    deviations = zip(mechanism.depths, mechanism.noise_deviations, strict=True)
-    if mechanism.depths[-1] > last:
-        below = [(mechanism.tree.nodes(depth), each) for depth, each in deviations if depth >= last]
-        precision = sum(math.prod(shape) / (nodes * each**2) for nodes, each in below)
-        wide = 1.0 / math.sqrt(precision * (2.0 if mechanism.noise == "discrete-laplace" else 1.0))
-        kept = [*(each for each in kept if each[0] < last), (last, wide)]
-    depths, scales = zip(*kept, strict=True)
-    return replace(plain, shape=shape, depths=depths, scales=scales)
 
 
 def polya_tables(*, n: int, shape: tuple[int, ...], runs: int) -> list[Whole]:
