@@ -145,6 +145,44 @@ def cumulative_variance(mechanism: PerturbedTree, *, n: int) -> float:
     return total
 
 
+def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """A table of at most so many cells, by halving both columns in turn; the same table where it has no more.
+
+    >>> coarse((5001,), 4096), coarse((500, 40), 4096), coarse((500, 3), 128), coarse((60, 60), 4096)
+    ((4096,), (128, 32), (64, 2), (60, 60))
+    """
+    if math.prod(shape) <= most:
+        return shape
+    sizes = [1] * len(shape)
+    for turn in range(2 * most.bit_length()):
+        axis = turn % len(shape)
+        if 2 * sizes[axis] <= shape[axis] and 2 * math.prod(sizes) <= most:
+            sizes[axis] *= 2
+    return tuple(sizes)
+
+
+def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
+    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise.
+
+    What is lost is that few of the nodes further down may hold all records: of 1,024 ranges instead of 4,096 cells the expected
+    errors differ by some per cent, of 64 the error of a mean is a quarter too large.
+    """
+    shape = coarse(mechanism.shape, most)
+    plain = replace(mechanism, special=(), special_scale=None)
+    if shape == mechanism.shape:
+        return plain
+    last = CellTree(shape).depth
+    kept = [each for each in zip(mechanism.depths, mechanism.scales, strict=True) if each[0] <= last]
+    deviations = zip(mechanism.depths, mechanism.noise_deviations, strict=True)
+    if mechanism.depths[-1] > last:
+        below = [(mechanism.tree.nodes(depth), each) for depth, each in deviations if depth >= last]
+        precision = sum(math.prod(shape) / (nodes * each**2) for nodes, each in below)
+        wide = 1.0 / math.sqrt(precision * (2.0 if mechanism.noise == "discrete-laplace" else 1.0))
+        kept = [*(each for each in kept if each[0] < last), (last, wide)]
+    depths, scales = zip(*kept, strict=True)
+    return replace(plain, shape=shape, depths=depths, scales=scales)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NoisyTree(Recipe):
     """Noisy counts of a tree over the values of one or two columns with an order, and synthetic records made from them.
@@ -193,41 +231,3 @@ class NoisyTree(Recipe):
             guess=self.guess or self.records,
             noise=self.noise,
         )
-
-
-def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """A table of at most so many cells, by halving both columns in turn; the same table where it has no more.
-
-    >>> coarse((5001,), 4096), coarse((500, 40), 4096), coarse((500, 3), 128), coarse((60, 60), 4096)
-    ((4096,), (128, 32), (64, 2), (60, 60))
-    """
-    if math.prod(shape) <= most:
-        return shape
-    sizes = [1] * len(shape)
-    for turn in range(2 * most.bit_length()):
-        axis = turn % len(shape)
-        if 2 * sizes[axis] <= shape[axis] and 2 * math.prod(sizes) <= most:
-            sizes[axis] *= 2
-    return tuple(sizes)
-
-
-def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
-    """What a tree tells of its wider ranges, at most so many: nodes further down count as sums over them, with their noise.
-
-    What is lost is that few of the nodes further down may hold all records: of 1,024 ranges instead of 4,096 cells the expected
-    errors differ by some per cent, of 64 the error of a mean is a quarter too large.
-    """
-    shape = coarse(mechanism.shape, most)
-    plain = replace(mechanism, special=(), special_scale=None)
-    if shape == mechanism.shape:
-        return plain
-    last = CellTree(shape).depth
-    kept = [each for each in zip(mechanism.depths, mechanism.scales, strict=True) if each[0] <= last]
-    deviations = zip(mechanism.depths, mechanism.noise_deviations, strict=True)
-    if mechanism.depths[-1] > last:
-        below = [(mechanism.tree.nodes(depth), each) for depth, each in deviations if depth >= last]
-        precision = sum(math.prod(shape) / (nodes * each**2) for nodes, each in below)
-        wide = 1.0 / math.sqrt(precision * (2.0 if mechanism.noise == "discrete-laplace" else 1.0))
-        kept = [*(each for each in kept if each[0] < last), (last, wide)]
-    depths, scales = zip(*kept, strict=True)
-    return replace(plain, shape=shape, depths=depths, scales=scales)

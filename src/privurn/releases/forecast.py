@@ -42,7 +42,7 @@ class Forecasts:
         if mechanism is None or self.public.cells is None or self.public.n is None or not mechanism.forecast:
             return None
         if mechanism.measures:
-            return self._of_tree(mechanism)
+            return self._of_tree(mechanism) if mechanism.inferred_from == "tree" else None
         if self.public.cells > MOST_CELLS:
             return None
         try:
