@@ -28,7 +28,7 @@ SPAN = Trust(10.0)
 """n0 at which the model counts for little: what is then not explained is hardly a matter of the noise."""
 
 SPAN_STEPS = 40
-TOLERANCE = 1e-5
+TOLERANCE = 1e-6
 """Of the solutions."""
 
 
