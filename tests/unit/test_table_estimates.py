@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privurn.domain import Bins, Categories, Grid, TableDomain
-from privurn.errors import FormatError, ModelError
+from privurn.errors import FormatError, ModelError, SamplingError
 from privurn.inference.tables.answers import Ratios, regress
 from privurn.inference.tables.asked import questions
 from privurn.inference.tables.assisted import TOLERANCE, Means, assisted_estimate, assisted_weights, solve_weighted
@@ -154,12 +154,17 @@ def test_weights_solve_the_same_equation_as_the_corrected_mean(trust, secret):
     size = (table.estimated_n[1] / table.n) * (g.T @ plain @ m)
     assert (np.abs(size).min() > 0.0) == secret
     table_covariance = g.T @ (features.variances[:, None] * g) + left @ D @ left.T + np.outer(size, size)
-    assert (
-        np.abs(found.table_covariance - table_covariance).max()
-        < (1e-3 if trust.pairs == np.inf else 1e-2) * table_covariance.max()
-    )
+    assert np.abs(found.table_covariance - table_covariance).max() < 1e-3 * table_covariance.max()
     whole = psi - (psi @ m)[:, None]
     assert found.population_covariance - found.table_covariance == pytest.approx((whole * m) @ whole.T / table.n, rel=1e-6)
+
+
+def test_what_does_not_solve_the_equations_is_not_used(monkeypatch):
+    table, mixture = example()
+    features = Features.of(table, mixture, (0, 1, 3))
+    monkeypatch.setattr(Features, "_descended", lambda self, right, *given, **options: 0.9 * right)
+    with pytest.raises(SamplingError, match="cannot be solved"):
+        assisted_weights(features, Trust(80.0))
 
 
 # ---- straight from the counts -------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError
+from privurn.errors import ModelError, SamplingError
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.mechanisms.marginal_counts import Columns
 from privurn.mechanisms.table_measurements import MeasuredTable
@@ -32,6 +32,8 @@ LEFT_OUT = 1e-8
 """Probability of joint cells that are left out, the least probable ones."""
 
 MOST_STEPS = 1_000
+LARGEST_MISS = 0.01
+"""What may be left of equations that count as solved."""
 
 COMMON = 1e-5
 """Share of a pair's cell from which on it is solved for at once."""
@@ -212,9 +214,24 @@ class Features:
         """Covariances of the features' discrepancies with those of functions."""
         return self.sums(self.probabilities * self.spread(functions, trust))
 
-    def solve(self, right: Floats, trust: Trust, *, tolerance: float, steps: int = MOST_STEPS) -> Floats:
-        """(D + S)^-1 right, D the covariance of the features' discrepancies, by conjugate gradients, row by row at once."""
+    def solve(self, right: Floats, trust: Trust, *, tolerance: float, steps: int | None = None) -> Floats:
+        """(D + S)^-1 right, D the covariance of the features' discrepancies, by conjugate gradients, row by row at once.
+
+        Without a number of steps, what is found is put in again: where it is no solution after all, none is given.
+        """
         diagonal = self.means * (1.0 - self.means) / trust.size + self.variances
+        found = self._descended(right, trust, diagonal, tolerance=tolerance, steps=MOST_STEPS if steps is None else steps)
+        if steps is None:
+            left = right - self._applied(found, trust)
+            off, whole = (np.einsum("pf,pf->p", each, each / diagonal) for each in (left, right))
+            if not np.all(off <= LARGEST_MISS**2 * whole):
+                raise SamplingError(
+                    "the equations of this analysis cannot be solved as exactly as its interval needs.",
+                    hint="Use fewer or coarser columns, or terms that depend less on each other",
+                )
+        return found
+
+    def _descended(self, right: Floats, trust: Trust, diagonal: Floats, *, tolerance: float, steps: int) -> Floats:
         stiff, applied_to_stiff, inverse = self._stiff(trust, diagonal)
         found = (right @ stiff.T) @ inverse @ stiff
         residual = right - (right @ stiff.T) @ inverse @ applied_to_stiff
@@ -225,9 +242,7 @@ class Features:
         scaled = residual / diagonal
         direction = smooth(scaled)
         product = np.einsum("pf,pf->p", residual, scaled)
-        wanted = tolerance**2 * np.einsum(
-            "pf,pf->p", right, right / diagonal
-        )  # of all: of what is left, rounding would not allow
+        wanted = tolerance**2 * np.einsum("pf,pf->p", right, right / diagonal)  # of what is left, rounding would not allow it
         for _ in range(steps):
             if (product <= wanted).all():
                 break
