@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from privurn.errors import FormatError
 
 LONGEST_DECIMAL = 38
-"""Digits that Spark has."""
+"""Digits that engines have."""
 
 LOOPBACK = ("127.0.0.1", "localhost")
 
