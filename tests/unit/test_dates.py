@@ -146,6 +146,17 @@ def test_every_kind_of_table(kind, tmp_path):
         counted(data, Dates(**month, outside="error", nulls="cell"))
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_nanosecond_before_midnight_is_of_the_day_before(zone, tmp_path):
+    midnight = 1_704_067_200 * 10**9  # of the beginning of 2024
+    moments = pa.array([midnight - 1, midnight, midnight + 999, -1, 0, None], pa.timestamp("ns", tz=zone))
+    pq.write_table(pa.table({"x": moments}), tmp_path / "x.parquet")
+    domain = JointDomain({"x": Dates("1969-01-01", "2025-01-01", "year", nulls="cell")})
+    with open_table(str(tmp_path / "x.parquet")) as source:
+        counts = count_cells(source, domain)
+    assert dict(zip(counts.values.tolist(), counts.counts.tolist(), strict=True)) == {0: 1, 1: 1, 54: 1, 55: 2, 57: 1}
+
+
 def test_what_holds_no_dates(tmp_path):
     for data in (pa.table({"x": [1, 2]}), pa.table({"x": ["a", "b"]}), pa.table({"x": [True, False]})):
         with pytest.raises(DomainError, match="declared to hold dates"):

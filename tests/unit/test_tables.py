@@ -2,6 +2,7 @@
 
 import math
 import signal
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -234,3 +235,30 @@ def test_ctrl_c_in_the_middle_of_a_query_is_ctrl_c():
         signal.signal(signal.SIGALRM, before)
     with pytest.raises(RuntimeError, match="ours"), open_table(pa.table({"x": [1.0]})):
         raise RuntimeError("ours")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "arrow"])
+def test_floats_of_16_bits_are_read_from_every_frame_as_from_files(kind, tmp_path):
+    halves = np.array([0.1, 2.5, 2.5], np.float16)
+    pq.write_table(pa.table({"value": halves}), tmp_path / "x.parquet")
+    made = {"numpy": halves, "pandas": pd.DataFrame({"value": halves}), "arrow": pa.table({"value": halves})}
+    domain = JointDomain({"value": Bins([0, 0.1, 2.5, 3])})
+    found = []
+    for data in (made[kind], str(tmp_path / "x.parquet")):
+        with open_table(data) as source:
+            counts = count_cells(source, domain)
+        found.append((counts.values.tolist(), counts.counts.tolist()))
+    assert found == [([0, 2], [1, 2])] * 2  # the nearest to 0.1 is below it
+
+
+def test_decimals_of_256_bits_are_read_up_to_38_digits():
+    values = [Decimal("0.5"), Decimal("2.5"), None]
+    domain = JointDomain({"x": Categories(["0.5"], outside="other", nulls="cell")})
+    with open_table(pa.table({"x": pa.array(values, pa.decimal256(38, 10))})) as source:
+        assert count_cells(source, domain).values.tolist() == [0, 1, 2]
+    longer = pa.table({"x": pa.array(values, pa.decimal256(39, 10))})
+    with (
+        pytest.raises(FormatError, match=r"'x' has decimals of more than 38 digits\.\n  Cast it to doubles"),
+        open_table(longer),
+    ):
+        pass

@@ -19,7 +19,7 @@ LONGEST_EXACT = 15
 
 DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
-WRITTEN_ALIKE = ("BOOLEAN", "BIGINT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+WRITTEN_ALIKE = ("BOOLEAN", "BIGINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 """Types whose values Spark can be made to write as DuckDB does, apart from decimals."""
 
 DAY = "CAST(86400000000 AS BIGINT)"
@@ -107,7 +107,9 @@ class DuckDB(Dialect):
         return f"row({', '.join(values)})"
 
     def moment(self, value: str, stored: str) -> str:
-        """Text and local times as if they were UTC, where text states no offset."""
+        """Text and local times as if they were UTC, where text states no offset; nanoseconds never round up, as in Spark."""
+        if stored in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
+            return f"(epoch_ns({value}) // 1000 - CAST(epoch_ns({value}) % 1000 < 0 AS BIGINT))"
         wanted = "TIMESTAMP WITH TIME ZONE" if stored == "VARCHAR" else "TIMESTAMP"
         return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS {wanted})'})"
 

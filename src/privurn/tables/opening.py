@@ -17,7 +17,7 @@ from privurn.tables.csv_lines import check_lines
 from privurn.tables.database import connect, forget
 from privurn.tables.files import DataFiles, find_files, readable
 from privurn.tables.source import Source, text_literal
-from privurn.tables.spark_files import SparkFiles
+from privurn.tables.spark_files import LONGEST_DECIMAL, SparkFiles
 
 BEYOND = 10**400
 """Whole numbers from here on are infinite, as they are among floats."""
@@ -131,7 +131,8 @@ def _renamed(frame: Any, names: list[str]) -> tuple[Any, Callable[[], int]]:
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
-        return frame.rename_columns(names), lambda: int(frame.num_rows)
+        known = pa.schema([pa.field(name, _known(each)) for name, each in zip(names, frame.schema, strict=True)])
+        return frame.rename_columns(names).cast(known), lambda: int(frame.num_rows)
     passed = 0
 
     def batches() -> Iterator[Any]:
@@ -142,6 +143,19 @@ def _renamed(frame: Any, names: list[str]) -> tuple[Any, Callable[[], int]]:
 
     schema = pa.schema([each.with_name(name) for each, name in zip(frame.schema, names, strict=True)])
     return pa.RecordBatchReader.from_batches(schema, batches()), lambda: passed
+
+
+def _known(field: Any) -> Any:
+    """The type that DuckDB, which scans no floats of 16 bits and no decimals of others than 128, takes a column in."""
+    import pyarrow as pa
+
+    if pa.types.is_float16(field.type):
+        return pa.float32()
+    if not pa.types.is_decimal(field.type):
+        return field.type
+    if field.type.precision > LONGEST_DECIMAL:
+        raise FormatError(f"column {field.name!r} has decimals of more than 38 digits.", hint="Cast it to doubles first")
+    return pa.decimal128(field.type.precision, field.type.scale)
 
 
 def _register_files(connection: Any, found: DataFiles, names: list[str]) -> tuple[list[str], frozenset[str]]:

@@ -21,7 +21,7 @@ from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
 from privurn.tables.source import Source
 from privurn.tables.spark_csv import read_csv
-from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema
+from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema, unreadable_columns
 from privurn.tables.spark_tasks import SparkTasks
 
 STORED = {
@@ -36,7 +36,7 @@ STORED = {
     "timestamp_ntz": "TIMESTAMP",
     "timestamp": "TIMESTAMP WITH TIME ZONE",
 }
-"""What Spark's types are called here; decimals and text besides."""
+"""What Spark's types are called here; decimals, text and times of day besides."""
 
 
 STAGING = "spark.privurn.staging"
@@ -107,8 +107,9 @@ def open_spark(data: Any) -> Iterator[Source]:
             source = stack.enter_context(_opened(frame, "path", text_is_untyped=True))
             yield replace(source, found=found, tasks=source.tasks and SparkTasks(data.session, data.staging))
             return
-        frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
-        source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
+        with unreadable_columns(() if found is None else found.files):
+            frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
+            source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
         source = replace(source, tasks=source.tasks and SparkTasks(data.session, data.staging))
         if found is None:
             yield source
@@ -149,7 +150,7 @@ def _stored(spark_type: Any) -> str:
     written = str(spark_type.simpleString())
     if written.startswith(("string", "varchar", "char")):
         return "VARCHAR"
-    return STORED.get(written, written.upper())
+    return "TIME" if written.startswith("time(") else STORED.get(written, written.upper())
 
 
 def _plain(frame: Any, stored: list[str]) -> Any:

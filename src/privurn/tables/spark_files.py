@@ -2,13 +2,17 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from privurn.errors import FormatError
+
+LONGEST_DECIMAL = 38
+"""Digits that engines have."""
 
 LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -105,6 +109,35 @@ def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can coun
             f"Spark cannot {doing} ({type(error).__name__}).",
             hint=f"{hint}; details are withheld because they could quote a record",
         ) from None
+
+
+@contextmanager
+def unreadable_columns(files: Sequence[Path]) -> Iterator[None]:
+    """Where Spark refuses Parquet files for the types that they store, the columns are named."""
+    import pyarrow.parquet
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError):
+        schemas = [pyarrow.parquet.ParquetFile(file).schema for file in files]
+        columns = [schema.column(i) for schema in schemas for i in range(len(schema))]
+        names = dict.fromkeys(each.path for each in columns if _seldom_read(each))
+        if not names:
+            raise
+        raise FormatError(
+            f"Spark does not read the types that the files store of {', '.join(map(repr, names))}.",
+            hint="Leave Spark out, or write times in microseconds, times of day as text, and other numbers as doubles first",
+        ) from None
+
+
+def _seldom_read(column: Any) -> bool:
+    """Nanoseconds, times of day, floats of 16 bits and decimals of more than 38 digits: some Sparks read some of them."""
+    logical = column.logical_type
+    if logical.type == "DECIMAL":
+        return int(column.precision) > LONGEST_DECIMAL
+    return logical.type in ("TIME", "FLOAT16") or (logical.type == "TIMESTAMP" and "nanoseconds" in logical.to_json())
 
 
 def spark_schema(table: Any) -> Any:
