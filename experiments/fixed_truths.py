@@ -13,7 +13,6 @@ the release tells little are left out), and how often the 90% interval of the un
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privurn
+from experiments.resumed import resumed
 from privurn.counts import CountTable
 from privurn.errors import InferenceWarning
 from privurn.inference.cautions import tells_little
@@ -106,11 +106,6 @@ def seen(mechanism: Any, domain: privurn.JointDomain, released: Any) -> Observed
     )
 
 
-def done(file: Path) -> list[dict[str, Any]]:
-    """What a file holds already."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Coverage by setting."""
     yield f"{'setting':58}{'data sets':>10}{'covered':>9}{'told little':>12}{'unbiased':>10}{'worst figure':>24}"
@@ -143,16 +138,8 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=Path("fixed_truths.jsonl"))
     options = parser.parse_args()
     wanted = [each for each in SETTINGS if all(f", {word}" in f", {each}" for word in options.only)]
-    rows, stop = done(options.file), time.monotonic() + 60.0 * options.minutes
-    known = {(row["setting"], row["data_set"]) for row in rows}
-    for number, setting in product(range(options.data_sets), wanted):
-        if time.monotonic() > stop:
-            break
-        if (setting, number) not in known:
-            rows.append(run(setting, number))
-            with options.file.open("a") as out:
-                out.write(json.dumps(rows[-1]) + "\n")
-    for line in table([row for row in rows if row["setting"] in wanted]):
+    found = resumed(run, wanted, runs=options.data_sets, number="data_set", file=options.file, minutes=options.minutes)
+    for line in table(found):
         print(line)
 
 

@@ -11,16 +11,14 @@ gets its second. About a second of one core a run.
 """
 
 import argparse
-import json
-import time
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benchmarks.face_value import shapes
 
+from experiments.resumed import resumed
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.inference.counts.functionals import parse_functionals
@@ -99,17 +97,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--file", type=Path, default=Path("tree_coverage.jsonl"))
     options = parser.parse_args()
-    lines = options.file.read_text().splitlines() if options.file.exists() else []
-    rows, stop = [json.loads(line) for line in lines], time.monotonic() + 60.0 * options.minutes
-    known = {(row["setting"], row["run"]) for row in rows}
-    for number, setting in product(range(options.runs), options.only):
-        if time.monotonic() > stop:
-            break
-        if (setting, number) not in known:
-            rows.append(run(setting, number))
-            with options.file.open("a") as out:
-                out.write(json.dumps(rows[-1]) + "\n")
-    for line in table([row for row in rows if row["setting"] in options.only]):
+    found = resumed(run, options.only, runs=options.runs, number="run", file=options.file, minutes=options.minutes)
+    for line in table(found):
         print(line)
 
 

@@ -168,26 +168,25 @@ def test_executors_killed_while_they_noise_and_while_they_write_draw_no_record_t
     assert not list(tmp_path.glob(".privurn-*"))  # what was staged is gone with the driver
 
 
-def test_a_driver_killed_while_executors_noise_has_paid_and_leaves_no_release(master, tmp_path):
-    process = driver(master, tmp_path, "noising", script=NOISING, epsilon=41.5)
+def kill_driver(master, folder, at, **options):
+    """One that had come so far; its executors go on."""
+    process = driver(master, folder, at, **options)
     try:
-        executor_of(tmp_path, "noising", process)
+        executor_of(folder, at, process)
     finally:
         process.kill()
         process.wait(60)
-    (tmp_path / "go-noising").touch()
+    (folder / f"go-{at}").touch()
+
+
+def test_a_driver_killed_while_executors_noise_has_paid_and_leaves_no_release(master, tmp_path):
+    kill_driver(master, tmp_path, "noising", script=NOISING, epsilon=41.5)
     assert len(Ledger(tmp_path / "ledger").entries()) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_a_driver_killed_while_executors_write_has_paid_and_leaves_no_release(master, tmp_path):
-    process = driver(master, tmp_path, "writing")
-    try:
-        executor_of(tmp_path, "writing", process)
-    finally:
-        process.kill()
-        process.wait(60)
-    (tmp_path / "go-writing").touch()
+    kill_driver(master, tmp_path, "writing")
     ledger = Ledger(tmp_path / "ledger")
     assert len(ledger.entries()) == 1
     assert ledger.remaining()["epsilon"] == 0.5
