@@ -17,6 +17,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))  # for the tests of every folder
 
 from filthy_memory import filthy_empty
+from repeatable_randomness import pytest_runtest_setup, repeatable_randomness  # noqa: F401  pytest finds them here
 
 # `make test` tries the same examples every time, so that a failure is the change's; `make test-full` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
