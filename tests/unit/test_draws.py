@@ -82,6 +82,14 @@ def test_summary_of_vectors_names_their_places():
     assert (constant.mean, constant.deviation, constant.r_hat, constant.standard_error) == (7.0, 0.0, 1.0, 0.0)
 
 
+def test_ends_of_an_interval_are_values_that_were_drawn():
+    """Of 0 and 10, each in half of the draws, nothing lies between: an end at 9.5 would be no value at all."""
+    draws = Draws(variables={"clusters": np.array([[0.0] * 10 + [10.0] * 10])}, markov=False)
+    for level in (0.05, 0.5, 0.9):
+        [row] = draws.summary(level=level)
+        assert (row.lower, row.upper) == (0.0, 10.0)
+
+
 def test_to_datatree_and_netcdf(tmp_path):
     import xarray
 

@@ -25,6 +25,7 @@ from privurn.mechanisms.marginal_counts import count_marginals
 from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.marginals_layout import every_set
 from privurn.mechanisms.table_measurements import MeasuredTable
+from privurn.tables.cells import cell_values
 
 DOMAIN = TableDomain(
     {
@@ -429,12 +430,70 @@ def test_questions_that_cannot_be_asked_are_refused_in_words(asked, error, words
         (LinearRegression("sex ~ age"), "no column of numbers"),
         (LinearRegression("visits ~ sex=x"), "no value 'x'"),
         (LinearRegression("visits ~ age:age"), "different columns"),
+        (LinearRegression("visits ~ age * age"), "different columns"),
+        (LinearRegression("visits ~ age * "), "empty term"),
+        (LinearRegression("visits ~ sex=a=b"), "more than one equals sign"),
+        (LogisticRegression("income ~ age ~ sex"), "response, ~ and terms"),
         (LinearRegression("visits ~ sex=f + sex=m"), "told apart"),
     ],
 )
 def test_regressions_that_make_no_sense_are_refused_in_words(model, words):
     with pytest.raises((FormatError, ModelError), match=words):
         figures_of(example()[0], model=model)
+
+
+QUOTED = TableDomain(
+    {"y": Grid(0, 3, 1), "a+b": Grid(0, 4, 1), "c:d": Categories(["p", "q=r", "s"]), "e": Categories(["f", "g"])}
+)
+
+
+@pytest.mark.parametrize(
+    ("formula", "names"),
+    [
+        ("y ~ 'a+b' * e", ["a+b", "e=g", "a+b:e=g"]),
+        ("y ~ e + 'a+b'*e", ["e=g", "a+b", "a+b:e=g"]),
+        ("y ~ 'c:d':e", ["c:d=q=r:e=g", "c:d=s:e=g"]),
+        ("""y ~ "c:d"='q=r'""", ["c:d=q=r"]),
+        (
+            "y ~ 'a+b'*'c:d'*e",
+            [
+                *("a+b", "c:d=q=r", "c:d=s", "e=g", "a+b:c:d=q=r", "a+b:c:d=s", "a+b:e=g", "c:d=q=r:e=g", "c:d=s:e=g"),
+                *("a+b:c:d=q=r:e=g", "a+b:c:d=s:e=g"),
+            ],
+        ),
+    ],
+)
+def test_formulas_cross_columns_and_quote_names(formula, names):
+    """Each effect is the product of the numbers or indicators of its columns, at every joint cell."""
+    variables = LinearRegression(formula).variables(QUOTED)
+    assert list(variables.names) == ["intercept", *names]
+    numbers = {"a+b": np.arange(5.0), "c:d=q=r": np.eye(3)[1], "c:d=s": np.eye(3)[2], "e=g": np.array([0.0, 1.0])}
+    column = {"a+b": 1, "c:d=q=r": 2, "c:d=s": 2, "e=g": 3}
+    cells = np.indices([QUOTED.sizes[j] for j in variables.places]).reshape(len(variables.places), -1)
+    for effect in variables.effects[1:]:
+        parts = [name for name in numbers if name in effect.name]
+        expected = np.prod([numbers[name][cells[variables.places.index(column[name])]] for name in parts], axis=0)
+        np.testing.assert_array_equal(variables.at(effect, cells), expected)
+
+
+@pytest.mark.parametrize("family", ["linear", "logistic"])
+def test_with_next_to_no_noise_an_interaction_is_that_of_the_records(family):
+    """The effect of age on income differs by sex, and triples of columns tell."""
+    codes = people(3_000, 5)
+    response, of = ("visits", 4) if family == "linear" else ("income", 3)
+    model = {"linear": LinearRegression, "logistic": LogisticRegression}[family](f"{response} ~ age*sex")
+    found = {each.name: each for each in figures_of(measured(codes, seed=6, scale=0.3), model=model, of="sample").figures}
+    age, sex = cell_values(DOMAIN.columns["age"])[codes[0]], codes[1].astype(float)
+    design = np.stack([np.ones(3_000), age, sex, age * sex], axis=1)
+    names = ["intercept", "age", f"sex={DOMAIN.columns['sex'].values[1]}", f"age:sex={DOMAIN.columns['sex'].values[1]}"]
+    assert list(found) == names
+    truth = np.zeros(4)
+    for _ in range(30):  # Newton's steps; the first is all that least squares needs
+        mean = design @ truth if family == "linear" else 1.0 / (1.0 + np.exp(-design @ truth))
+        slope = np.ones(3_000) if family == "linear" else mean * (1.0 - mean)
+        truth = truth + np.linalg.solve(design.T @ (slope[:, None] * design), design.T @ (codes[of] - mean))
+    for name, value in zip(names, truth, strict=True):
+        assert abs(found[name].estimate - value) < max(3.0 * found[name].deviation, 0.02 * abs(value)), name
 
 
 def constants(counts, scale=5.0):

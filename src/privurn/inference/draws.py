@@ -185,7 +185,8 @@ class Draws:
         return replace(self, variables=found, sample_stats={})
 
     def _summarise(self, name: str, values: NDArray[np.float64], level: float) -> Summary:
-        lower, upper = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
+        # values that were drawn: between two of them there may be none, as for whole numbers or a median of cells
+        lower, upper = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0], method="inverted_cdf")
         deviation = float(np.std(values, ddof=1)) if values.size > 1 else 0.0
         bulk = tail = plain = float(values.size)
         r_hat = None

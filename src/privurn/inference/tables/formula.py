@@ -1,11 +1,15 @@
 """Regressions over the columns of a table, as they are written: `response ~ term + term`.
 
 A term is a column: its number where it has numbers, else one indicator for each of its values but the first; `column=VALUE` one
-indicator; `a:b` the product of two columns of numbers or single indicators. The response of a linear or Poisson regression is a
-column of numbers, that of a logistic one a column of two values (the second counts as 1) or `column=VALUE`.
+indicator; `a:b` every product of what stands for the one with what stands for the other, and `a*b` is `a + b + a:b`. Names and
+values stand in quotes where they hold one of ~ + * : =. The response of a linear or Poisson regression is a column of numbers,
+that of a logistic one a column of two values (the second counts as 1) or `column=VALUE`.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import ClassVar
 
 import numpy as np
@@ -31,19 +35,22 @@ class TableRegression:
 
     def variables(self, domain: TableDomain) -> "Variables":
         """Response and design over the columns of a table."""
-        left, tilde, right = self.formula.partition("~")
-        if not tilde or not left.strip() or not right.strip():
+        sides = _split(self.formula, "~")
+        if len(sides) != 2 or not all(sides):
             raise FormatError("a formula is a response, ~ and terms.", hint=EXAMPLE)
-        response = _response(left.strip(), self.family, domain)
-        effects = [Effect("intercept", ())]
-        for term in right.split("+"):
-            effects += _term(term.strip(), domain)
-        names = [each.name for each in effects]
-        if len(set(names)) < len(names):
+        response = _response(sides[0], self.family, domain)
+        written = _split(sides[1], "+")
+        if len(set(written)) < len(written):
             raise FormatError("a term stands in the formula twice.", hint=EXAMPLE)
-        if any(place in {j for j, _ in response.factors} for each in effects for place, _ in each.factors):
+        effects = {frozenset[str](): [Effect("intercept", ())]}
+        for parts in (each for term in written for each in _products(term)):
+            effects.setdefault(frozenset(parts), _product(parts, domain))
+        every = [each for group in effects.values() for each in group]
+        if len({each.name for each in every}) < len(every):
+            raise FormatError("a term stands in the formula twice.", hint=EXAMPLE)
+        if any(place in {j for j, _ in response.factors} for each in every for place, _ in each.factors):
             raise FormatError("the response stands among the terms as well.", hint=EXAMPLE)
-        return Variables(self.family, response, tuple(effects))
+        return Variables(self.family, response, tuple(every))
 
 
 class LinearRegression(TableRegression):
@@ -121,7 +128,9 @@ class Variables:
 
 
 def _response(text: str, family: Family, domain: TableDomain) -> Effect:
-    if family == "logistic" and "=" not in text:
+    name, *value = _split(text, "=")
+    if family == "logistic" and not value:
+        text = _bare(name)
         place, column = _column(text, domain)
         listed = column.values if isinstance(column, Categories) else ()
         numbers = None if isinstance(column, Categories) else cell_values(column)
@@ -133,25 +142,40 @@ def _response(text: str, family: Family, domain: TableDomain) -> Effect:
             f"the response {text!r} of a logistic regression does not have two values.", hint=f"Name one: '{text}=VALUE ~ ...'"
         )
     effects = _term(text, domain)
-    if len(effects) != 1 or (family != "logistic" and not is_numeric(_column(text, domain)[1])):
+    if len(effects) != 1 or (family != "logistic" and not is_numeric(_column(_bare(name), domain)[1])):
         raise ModelError(f"the response {text!r} is no column of numbers.", hint="Use a logistic regression for categories")
     if family == "poisson" and np.nanmin(effects[0].factors[0][1]) < 0.0:
         raise ModelError("the response of a Poisson regression must not be negative.", hint="Use a linear regression")
     return effects[0]
 
 
+def _products(term: str) -> Iterator[tuple[str, ...]]:
+    """What a term with `*` stands for: each of its parts, then their products."""
+    crossed = _split(term, "*")
+    for size in range(1, len(crossed) + 1):
+        for chosen in combinations(crossed, size):
+            yield tuple(part for each in chosen for part in _split(each, ":"))
+
+
+def _product(parts: tuple[str, ...], domain: TableDomain) -> list[Effect]:
+    """Every product of one effect of each part."""
+    groups = [_term(part, domain) for part in parts]
+    if len({group[0].factors[0][0] for group in groups}) < len(groups):
+        raise ModelError(f"the product {':'.join(parts)!r} must be of different columns.", hint="For example 'age:sex'")
+    return [
+        Effect(":".join(each.name for each in chosen), tuple(factor for each in chosen for factor in each.factors))
+        for chosen in product(*groups)
+    ]
+
+
 def _term(text: str, domain: TableDomain) -> list[Effect]:
     """One effect, or one for each value but the first."""
     if not text:
         raise FormatError("a formula has an empty term.", hint=EXAMPLE)
-    if ":" in text:
-        parts = [_term(part.strip(), domain) for part in text.split(":")]
-        if any(len(part) != 1 for part in parts) or len({part[0].factors[0][0] for part in parts}) < len(parts):
-            raise ModelError(
-                f"the product {text!r} must be of different columns, each a number or one value.", hint="age:sex=f"
-            )
-        return [Effect(text, tuple(factor for part in parts for factor in part[0].factors))]
-    name, equals, label = (part.strip().strip("'\"") for part in text.partition("="))
+    name, *value = (_bare(part) for part in _split(text, "="))
+    if len(value) > 1:
+        raise FormatError(f"the term {text!r} has more than one equals sign.", hint="Put a value in quotes: \"size='a=b'\"")
+    equals, label = bool(value), "".join(value)
     place, column = _column(name, domain)
     if not equals and is_numeric(column):
         return [Effect(name, ((place, cell_values(column)),))]
@@ -167,6 +191,22 @@ def _term(text: str, domain: TableDomain) -> list[Effect]:
         for i, each in enumerate(labels)
         if i > 0
     ]
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """The parts between marks that stand outside quotes.
+
+    >>> _split("income='a+b' + age", "+")
+    ["income='a+b'", 'age']
+    """
+    pieces = re.findall(rf"""'[^']*'|"[^"]*"|{re.escape(mark)}|.""", text, flags=re.DOTALL)
+    ends = [at for at, piece in enumerate(pieces) if piece == mark]
+    return ["".join(pieces[a + 1 : b]).strip() for a, b in zip([-1, *ends], [*ends, len(pieces)], strict=True)]
+
+
+def _bare(text: str) -> str:
+    """Without quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def _column(name: str, domain: TableDomain) -> tuple[int, ColumnDomain]:
