@@ -126,10 +126,10 @@ def test_it_fits_and_its_plots_are_drawn(browser, pages, tmp_path, name, width):
     assert sizes["inner"] == width
     assert sizes["scroll"] <= width, "the page must not scroll sideways"
     assert sizes["letters"] >= 12.0, "no text smaller than 12 pixels"
-    assert len(sizes["sections"]) == 8
+    assert len(sizes["sections"]) == 9
     inside = [*sizes["plots"], *sizes["sections"], *sizes["tables"]]
     assert all(left >= 0 and right <= width for left, _, right, _ in inside)
-    assert len(sizes["plots"]) == (2 if name == "joint" else 3)
+    assert len(sizes["plots"]) == (2 if name == "joint" else 4)  # the band of what may be concluded is the last
     for left, top, right, bottom in sizes["plots"]:
         assert right - left >= min(300, width - 60)
         plot = picture[int(top) : int(bottom), int(left) : int(right)]
