@@ -1,11 +1,16 @@
 """Pictures of draws hold the numbers they claim to show."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from privurn.drawing import density_picture, interval_picture, together_picture, trace_picture, whole_number_picture
+from privurn.drawing.densities import cdf_picture, density_panels
 from privurn.errors import ModelError
 from privurn.inference.draws import Draws
+from privurn.reports.html.pictures import SIZE
 
 RNG = np.random.default_rng(1)
 DRAWS = Draws(
@@ -49,3 +54,21 @@ def test_density_and_intervals_and_matrix():
     assert np.array_equal(image.get_array(), matrix[np.ix_([0, 2, 1], [0, 2, 1])])
     with pytest.raises(ModelError, match="no interval"):
         interval_picture({})
+
+
+def test_long_numbers_at_an_axis_stand_apart():
+    """Incomes up to 200,000 are no unusual column; in reports pictures are small."""
+    places, shares = np.arange(0.0, 201_000.0, 1_000.0), np.sort(RNG.random((20, 201)), axis=1)
+    asked = {"curves": {"posterior": shares}, "released": shares[0], "level": 0.9, "steps": True, "name": "income", "title": ""}
+    draws = Draws(variables={name: RNG.normal(150_000, 30_000, (1, 200)) for name in ("mean", "q0.25", "q0.75")}, markov=False)
+    each = {name: values.ravel() for name, values in draws.variables.items()}
+    panels = density_panels({"posterior": each}, draws.summary(), released=dict.fromkeys(each, 1.5e5), title="")
+    curve = density_picture(places, mean=shares[0], lower=shares[1], upper=shares[2], level=0.9)
+    small = cdf_picture(places, **asked)
+    small.set_size_inches(*SIZE)
+    for picture in (small, panels, curve):
+        FigureCanvasAgg(picture).draw()
+        for axes in picture.axes:
+            extents = [label.get_window_extent() for label in axes.get_xticklabels()]
+            assert len(extents) > 2
+            assert all(left.x1 < right.x0 for left, right in pairwise(extents))

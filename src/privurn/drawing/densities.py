@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privurn.drawing.figure import blank, line, short
+from privurn.drawing.figure import blank, few_numbers, line, short
 from privurn.drawing.intervals import MOST_PANELS, Interval
 from privurn.drawing.palette import GREY, colour
 
@@ -40,6 +40,7 @@ def density_picture(
         axes.plot(x, np.asarray(curve), **line(i), label=short(label))
     axes.set(xlabel=xlabel, ylabel="density", xlim=(float(x[0]), float(x[-1])))
     axes.set_ylim(bottom=0.0)
+    few_numbers(axes.xaxis)
     axes.legend()
     return figure
 
@@ -67,6 +68,7 @@ def cdf_picture(
         axes.plot(places, draws.mean(axis=0), **line(i), **style, label=f"{words} mean")
     axes.plot(places, released, **line(1), **style, label="released table")
     axes.set(xlabel=short(name), ylabel="share at or below", ylim=(0.0, 1.0))
+    few_numbers(axes.xaxis)
     axes.legend(fontsize=8)
     return figure
 
@@ -91,6 +93,7 @@ def density_panels(
         panel.axvline(released[each.name], color=GREY, linestyle=":", linewidth=1.5, label="released")
         panel.set(xlabel=short(each.name), yticks=[])
         panel.set_ylim(bottom=0.0)
+        few_numbers(panel.xaxis)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     panels[0].legend(fontsize=8)

@@ -86,6 +86,14 @@ def plain_numbers(axis: Any) -> None:
     axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
+def few_numbers(axis: Any) -> None:
+    """On a linear axis: few enough that long numbers stand apart."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axis.set_major_locator(MaxNLocator(4))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+
+
 def plain_ticks(axis: Any, *, decades: bool = False) -> None:
     """On a logarithmic axis: 1, 2, 5 of each decade as plain numbers, or the decades alone."""
     from matplotlib.ticker import LogLocator, NullFormatter

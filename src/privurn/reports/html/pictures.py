@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.drawing.figure import blank, line, plain_numbers
+from privurn.drawing.figure import blank, few_numbers, line
 from privurn.drawing.palette import ROLES
 from privurn.reports.comparison.distances import bandwidth, density
 from privurn.reports.comparison.samples import Sample
@@ -71,8 +71,7 @@ def density_plot(samples: dict[str, Sample], *, gap: float, name: str, title: st
         axes.plot(at, density(sample, at=at, bandwidth=width), **line(i), label=label)
     axes.set(xlim=(low, high), ylabel="density")
     axes.set_ylim(bottom=0.0)
-    axes.locator_params(axis="x", nbins=5)
-    plain_numbers(axes.xaxis)
+    few_numbers(axes.xaxis)
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))
     if len(samples) > 1:
         axes.legend()
