@@ -45,8 +45,8 @@ def started(role: str, words: list[str], logs: Path) -> Iterator[None]:
 
 
 @contextmanager
-def cluster(logs: Path) -> Iterator[str]:
-    """The master's address; workers have a core each, and their logs and those of executors are below the folder."""
+def cluster(logs: Path, *, cores: int = 1) -> Iterator[str]:
+    """The master's address; workers have as many cores each, and their logs and those of executors are below the folder."""
     logs.mkdir(parents=True)
     port = free_port()
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def cluster(logs: Path) -> Iterator[str]:
                 raise TimeoutError("Spark's master does not start; see its log")
             time.sleep(0.2)
         for i in range(2):
-            words = ["--host", HERE, "--webui-port", str(free_port()), "--cores", "1", "--memory", "1g"]
+            words = ["--host", HERE, "--webui-port", str(free_port()), "--cores", str(cores), "--memory", f"{cores}g"]
             where = ["--work-dir", str((logs / f"worker-{i}").absolute())]
             stack.enter_context(started("Worker", [*words, *where, f"spark://{HERE}:{port}"], logs))
         yield f"spark://{HERE}:{port}"

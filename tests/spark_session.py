@@ -59,6 +59,7 @@ def local_session():
             "spark.driver.extraJavaOptions": LITTLE,
             "spark.executor.extraJavaOptions": LITTLE,
             "spark.executor.memory": "512m",
+            "spark.cores.max": "2",  # of a cluster: a command that a test starts must find some, too
             "spark.sql.adaptive.enabled": "false",
         }
         for key, value in few.items():

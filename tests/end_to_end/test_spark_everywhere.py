@@ -62,7 +62,8 @@ def conform(address):
     words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(str(TESTS / each) for each in SUITE)]
     environment = {**kept, MASTER: address, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(command, cwd=TESTS.parents[1], env=environment, capture_output=True, text=True, check=False)
+    options = {"cwd": TESTS.parents[1], "env": environment, "capture_output": True, "text": True, "timeout": 1_800}
+    done = subprocess.run(command, check=False, **options)
     last = done.stdout.strip().splitlines()[-1]
     passed = re.search(r"(\d+) passed", last)
     assert done.returncode == 0, done.stdout
@@ -74,7 +75,7 @@ def conform(address):
 def test_a_standalone_cluster_conforms(tmp_path):
     if reason := why_not():
         pytest.skip(reason)
-    with cluster(tmp_path / "logs") as address:
+    with cluster(tmp_path / "logs", cores=2) as address:  # one for the suite's session, one for commands that it starts
         conform(address)
     written = b"".join(each.read_bytes() for each in (tmp_path / "logs").rglob("*") if each.is_file())
     assert b"executor" in written.lower()
