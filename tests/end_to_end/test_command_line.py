@@ -247,6 +247,7 @@ def test_account_says_what_is_missing(privurn_command, words):
     assert done.stderr.startswith("error: ")
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 def test_plan(privurn_command):
     done = privurn_command("plan", "--n", 50000, "--grid", "0:200000:500", "--epsilon", 1, "--delta", 1e-6, "--json")
     answer = json.loads(done.stdout)

@@ -18,7 +18,7 @@ LEFT_OUT = ("pandas", "polars", "arviz", "arviz_base", "arviz_stats", "xarray", 
 
 CORE = [
     "example incomes.csv",
-    "plan --n 50000 --grid 0:200000:5000 --epsilon 1 --delta 1e-6",
+    "plan --n 50000 --grid 0:200000:50000 --epsilon 1 --delta 1e-6",
     "ledger init incomes.csv.ledger --epsilon 3 --delta 1e-5",
     "release incomes.csv --column income --grid 0:200000:5000 --epsilon 1 --delta 1e-6 -o release",
     "verify release",

@@ -104,6 +104,7 @@ def test_an_unknown_example_names_those_there_are(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 @pytest.mark.parametrize(
     ("domain", "first"),
     [("--grid 0:100:5", "noisy-tree"), ("--categories 1,2,3", "perturbed-histogram"), ("--open-labels", "label-discovery")],
@@ -172,6 +173,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 @pytest.mark.parametrize("line", TABLES)
 def test_tables_fit_eighty_columns(line, tried):
     (tried.folder / "few.csv").write_text("few\n" + "\n".join(str(i * i % 21) for i in range(300)) + "\n")

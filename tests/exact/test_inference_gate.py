@@ -333,11 +333,11 @@ def test_the_command_and_the_object_that_was_released_give_the_same(model, size,
         budget, mechanism = budgets[size], make(budgets[size])
     released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(4))
     released.save(tmp_path / "stats.json")
-    short = ["--draws", "30", "--warm-up", "20", "--chains", "2", "--seed", "5", "--json"]
+    short = ["--draws", "12", "--warm-up", "8", "--chains", "2", "--seed", "5", "--json"]
     told = CliRunner().invoke(app, ["infer", str(tmp_path / "stats.json"), *short])
     assert told.exit_code == 0, told.output
     rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["variables"]}
-    found = quiet(privurn.infer, released, run=Run(chains=2, warm_up=20, draws=30, seed=5))
+    found = quiet(privurn.infer, released, run=Run(chains=2, warm_up=8, draws=12, seed=5))
     own = {row.name: row.mean for row in found.summary()}
     assert rows
     assert rows == own

@@ -247,7 +247,7 @@ def test_gaussian_kernels_are_regrouped_unless_asked_otherwise(monkeypatch):
     from privurn.mechanisms.local import LaplaceChannel
 
     model = mix.MixtureModel(channel=LaplaceChannel(bounds=(-6, 6), scale=2.0), kernel=mix.GaussianKernel())
-    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 3)
+    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 1)
     given = {"model": model, "run": Run(chains=1, warm_up=1, draws=3, thin=1, seed=1, threads=1)}
     released, keep = np.array([-4.0, -3.0, 2.5, 4.0, 9.0]), mix.Keep(allocations=True)
     usual = mix.fit_mixture(released, keep=keep, **given).draws

@@ -28,7 +28,7 @@ FORMULAS = {"LogisticRegression": ["v ~ u"]}
 @pytest.fixture
 def little_work(monkeypatch):
     """What the prior says is drawn in plain Python here, so little of it, and few steps of a move."""
-    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 3)
+    monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 1)
     for module in ("prior", "results"):
         monkeypatch.setattr(f"privurn.inference.mixtures.{module}.PRIOR_ATOMS", 200)
     monkeypatch.setattr("privurn.inference.mixtures.results.PRIOR_MEASURES", 10)

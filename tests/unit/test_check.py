@@ -14,6 +14,8 @@ import privurn
 from privurn.domain import Bins, Categories, Grid, OpenLabels
 from privurn.errors import ConfidentialWarning, DomainError
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 PEOPLE = pd.DataFrame(
     {
         "hours": [40.0, 40.0, math.nan, -50.0, 99.0, 99.0, 99.0, 20.0],

@@ -67,6 +67,12 @@ def folder(tmp_path_factory):
     return home
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures are left empty: drawing them is most of the work, and the same for every page."""
+    monkeypatch.setattr("privurn.reports.html.pictures._drawing", lambda figure, name: ("0 0 1 1", Markup("")))
+
+
 @pytest.fixture(scope="module")
 def public_page(folder, tmp_path_factory):
     return report(folder, output=tmp_path_factory.mktemp("page") / "page.html").read_text()
@@ -193,6 +199,7 @@ def test_the_confidential_page_is_marked_and_depends_on_the_data(folder, tmp_pat
     assert before[0] == before[1]  # everything but that one section is public
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_distances_on_the_confidential_page(tmp_path):
     """A release that equals its data has distance 0 to them: the released file is given as the data."""
     privurn.release(PAY, privurn.Urn(records=4000), domain={"pay": GRID}, epsilon=1, delta=1e-6).save(tmp_path / "out")
@@ -227,6 +234,7 @@ def test_text_is_escaped_unless_it_is_markup():
     assert tag("p", "<b>", Markup("<i></i>"), title='"') == '<p title="&quot;">&lt;b&gt;<i></i></p>'
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -249,6 +257,7 @@ def test_every_kind_of_release(tmp_path, arguments, expected):
     assert "Before and after" in confidential
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_joint_releases_show_every_column_and_pair(tmp_path):
     domain = {"pay": GRID, "town": privurn.Categories(["a", "b", "c"], outside="null")}
     privurn.release(PAY, domain=domain, epsilon=2, delta=1e-6).save(tmp_path / "out", file_format="parquet")
@@ -257,6 +266,7 @@ def test_joint_releases_show_every_column_and_pair(tmp_path):
         assert text in words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_labels_are_cut(tmp_path):
     table = pl.DataFrame({"label": [str(i) for i in range(50)] * 400})
     listed = privurn.Categories([str(i) for i in range(50)], outside="null")
@@ -264,6 +274,7 @@ def test_many_labels_are_cut(tmp_path):
     assert "21 more" in Outline(report(tmp_path / "out").read_text()).words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_ledger_that_paid_is_named(tmp_path):
     ledger = privurn.Ledger.create(tmp_path / "pay.ledger", epsilon=2, delta=1e-5)
     privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, ledger=ledger).save(tmp_path / "out")
@@ -272,12 +283,14 @@ def test_a_ledger_that_paid_is_named(tmp_path):
     assert "was debited before" in words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeded_releases_are_called_not_private(tmp_path):
     privurn.release(PAY, domain={"pay": GRID}, epsilon=1, delta=1e-6, entropy=SeededEntropy(1)).save(tmp_path / "out")
     words = Outline(report(tmp_path / "out").read_text()).words
     assert "NOT PRIVATE" in words
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_nothing_is_overwritten_and_nothing_is_left_behind(folder, tmp_path, monkeypatch):
     taken = tmp_path / "taken.html"
     taken.write_text("mine")
@@ -298,6 +311,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_behind(folder, tmp_path, mon
     assert sorted(path.name for path in tmp_path.iterdir()) == ["late.html", "taken.html"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_file_system_without_links(folder, tmp_path, monkeypatch):
     def refused(*_):
         raise PermissionError
@@ -307,6 +321,7 @@ def test_a_file_system_without_links(folder, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_page_leaves_nothing(folder, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -326,6 +341,7 @@ def test_where_a_confidential_page_may_go(folder, tmp_path):
         report(folder, output=tmp_path / "nowhere" / "page.html")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_refusals(folder, tmp_path):
     with pytest.raises(CertificateError, match="no release folder"):
         report(tmp_path / "nothing")
@@ -343,6 +359,7 @@ def test_refusals(folder, tmp_path):
     assert not (edited / "report.html").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command(folder, tmp_path):
     import typer
     from typer.testing import CliRunner

@@ -15,6 +15,16 @@ def update_copied(target, source):
 
 
 @register_jitable
+def update_entry(target, i, source, j):
+    """Copy entry j of `source` to entry i of `target`: a number, or a row of numbers."""
+    if target.ndim == 1:
+        target[i] = source[j]
+    else:
+        for e in range(target.shape[1]):
+            target[i, e] = source[j, e]
+
+
+@register_jitable
 def update_filled(target, value):
     """Put `value` everywhere."""
     for j in range(len(target)):

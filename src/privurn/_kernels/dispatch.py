@@ -12,12 +12,24 @@ change in a user's file. Everything below an entry point is `inner` and is compi
 from functools import cache, wraps
 
 import numba
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 from privurn._kernels._compile import OPTIONS
 
-inner = numba.njit(**OPTIONS)
-inlined = numba.njit(forceinline=True, **OPTIONS)
+
+def inner(function, **options):
+    """A part of a kernel: compiled into those that call it, and plain Python where Python calls it.
+
+    numba.njit would compile a way in from Python as well, which takes about as long as the part itself.
+    """
+    register_jitable(**OPTIONS, **options)(function)
+    function.py_func = function  # as entry points have it
+    return function
+
+
+def inlined(function):
+    """The same for what is called for every record."""
+    return inner(function, forceinline=True)
 
 
 def generic(*, on, default=False, often=False):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from privurn._kernels._compile import compiled
 from privurn._kernels.counts.count_lines import Growth, NoisyCell, Transfer, released_log, share_log, size_log
 from privurn._kernels.counts.discrete_laws import noise_draw
-from privurn._kernels.counts.integer_slice import BOTTOM, TOP, next_point
+from privurn._kernels.counts.integer_slice import BOTTOM, TOP, next_point, slice_point
 
 LARGEST_RESIZE, RESIZE_RANGE = math.log(3.0), math.log(3000.0)
 """Of log(-log r): sizes change by a factor of twenty or by a thousandth, rather by much."""
@@ -89,7 +89,8 @@ def update_noisy_cell(h, i, rng, prior, settings, factors, hidden, counts, noisy
     """New latent noisy count given the counts and the records."""
     x = noisy[h, i]
     width = 1 + int(WIDE * hidden[h, 1])
-    y = next_point(NoisyCell(h, i), x, BOTTOM, TOP, width, 0, rng, prior, settings, factors, hidden, counts, noisy, kept, sums)
+    line = NoisyCell(h, i)  # as long as can be: a fresh draw, as in `next_point`, has nothing to do here
+    y = slice_point(line, x, BOTTOM, TOP, width, rng, prior, settings, factors, hidden, counts, noisy, kept, sums)
     sums[h, 0] += max(y, 0) - max(x, 0)
     noisy[h, i] = y
 

@@ -18,7 +18,7 @@ from privurn._kernels.counts.count_moves import (
     update_renewed,
     update_size,
 )
-from privurn._kernels.counts.integer_slice import whole_below
+from privurn._kernels.whole_numbers import whole_below
 
 RESIZES = 2
 """Joint changes of all counts in each sweep where n is secret."""

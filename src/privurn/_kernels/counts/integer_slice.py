@@ -14,16 +14,11 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.counts.count_lines import line_log
+from privurn._kernels.whole_numbers import whole_below
 
 MOST_STEPS = 64
 
 BOTTOM, TOP = -(2**60), 2**60
-
-
-@compiled
-def whole_below(bound, rng):
-    """A uniform whole number in [0, bound): from 53 bits where that is uniform to one part in 2^30."""
-    return int(rng.random() * bound) if bound < 2**23 else rng.integers(0, bound)
 
 
 @compiled

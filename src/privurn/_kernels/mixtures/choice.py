@@ -1,6 +1,8 @@
-"""One of finitely many, in proportion to weights."""
+"""One of finitely many, in proportion to weights; and the heaviest of them first."""
 
 import math
+
+import numpy as np
 
 from privurn._kernels.dispatch import inner
 
@@ -35,3 +37,24 @@ def chosen_by_score(scores, size, rng):
                 return h
             point -= scores[h]
     return last
+
+
+@inner
+def heaviest_first(weights):
+    """Indices, the largest weight first. Shell's sort: np.argsort takes more than a second to compile."""
+    size = weights.shape[0]
+    order = np.empty(size, np.int64)
+    for h in range(size):
+        order[h] = h
+    gap = 1
+    while gap < size:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for at in range(gap, size):
+            h, to = order[at], at
+            while to >= gap and weights[order[to - gap]] < weights[h]:
+                order[to] = order[to - gap]
+                to -= gap
+            order[to] = h
+    return order

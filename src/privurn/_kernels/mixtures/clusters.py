@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied
 from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.kernels import update_atom, update_from_base, update_statistics
 from privurn._kernels.mixtures.mixings import new_weight, offset
@@ -38,7 +39,7 @@ def update_labels(c, atoms, used):
         sizes[c[i]] += 1
     packed = np.empty((k, atoms.shape[1]))
     for h in range(k):
-        packed[h] = atoms[order[h]]
+        update_copied(packed[h], atoms[order[h]])
     return packed, sizes[:k].copy()
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_entry
 from privurn._kernels.dispatch import inlined, inner
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
@@ -73,7 +74,7 @@ def update_clusters(statistic, noise, kernel, mixing, s, w, c, y, total, atoms, 
         rates += rate
         if rng.random() < rate:
             update_total(total, statistic, y[i], trial[0])
-            y[i] = trial[0]
+            update_entry(y, i, trial, 0)
             k, used, n_free = moved(c, i, new, opens, sizes, free, k, used, n_free)
         i += 1
     where[0], where[1], where[2], where[3] = i, k, used, n_free
@@ -92,7 +93,7 @@ def run_global_neal5(
     accepted, moves = 0.0, 0.0
     for sweep in range(sweeps):
         k = atoms.shape[0]
-        where[:] = 0, k, k, 0
+        where[0], where[1], where[2], where[3] = 0, k, k, 0
         free = np.empty(0, np.int64)
         while where[0] < n:
             atoms, sizes, free = with_room(atoms, sizes, free, where[2])

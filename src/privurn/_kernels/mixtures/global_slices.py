@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_entry
 from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
@@ -33,7 +34,7 @@ def update_records(statistic, noise, kernel, w, c, y, total, weights, atoms, sli
         rates += rate
         if rng.random() < rate:
             update_total(total, statistic, y[i], trial[0])
-            y[i] = trial[0]
+            update_entry(y, i, trial, 0)
     return rates / c.shape[0]
 
 

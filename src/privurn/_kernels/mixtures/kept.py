@@ -6,6 +6,7 @@ axis; an array without rows is not filled. Mixing measures differ in size: atoms
 `update_measure` returns.
 """
 
+from privurn._kernels.arrays import update_copied, update_entry
 from privurn._kernels.dispatch import inner
 from privurn._kernels.mixtures.measures import update_measure
 
@@ -25,6 +26,7 @@ def update_kept(keep, t, kernel, mixing, s, c, y, atoms, sizes, accepted, moved,
         used, beyond, lumped = update_measure(kernel, mixing, s, atoms, sizes, weights[first:end], parameters[first:end], rng)
         cut[t, 0], cut[t, 1], cut[t, 2] = first + used, beyond, lumped
     if labels.shape[0] > 0:
-        labels[t] = c
+        update_copied(labels[t], c)
     if latent.shape[0] > 0:
-        latent[t] = y
+        for i in range(y.shape[0]):
+            update_entry(latent[t], i, y, i)

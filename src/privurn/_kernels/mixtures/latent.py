@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from privurn._kernels.arrays import update_entry
 from privurn._kernels.dispatch import generic
 from privurn._kernels.mixtures.channels import log_density
 from privurn._kernels.mixtures.kernels import update_value
@@ -25,7 +26,7 @@ def update_latent(channel, kernel, z, y, i, atoms, h, rng):
     update_value(kernel, trial, 0, atoms, h, rng)
     rate = math.exp(min(log_density(channel, z, trial[0]) - before, 0.0))
     if rng.random() < rate:
-        y[i] = trial[0]
+        update_entry(y, i, trial, 0)
     return rate
 
 

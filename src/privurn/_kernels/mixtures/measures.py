@@ -17,8 +17,9 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied, update_filled
 from privurn._kernels.dispatch import inner
-from privurn._kernels.mixtures.choice import chosen
+from privurn._kernels.mixtures.choice import chosen, heaviest_first
 from privurn._kernels.mixtures.clusters import update_weights
 from privurn._kernels.mixtures.kernels import log_kernel, update_derived, update_from_base
 from privurn._kernels.mixtures.mixings import new_weight, offset, stick
@@ -57,22 +58,29 @@ def update_tied(weights, first, size, total, probability):
 
 
 @inner
+def update_parameters(parameters, t, atoms, h):
+    """Keep the parameters of atoms[h] in row t, without its derived numbers."""
+    for e in range(parameters.shape[1]):
+        parameters[t, e] = atoms[h, e]
+
+
+@inner
 def update_kept_atom(kernel, parameters, t, atom, rng):
     """Draw an atom from the base measure and keep its parameters."""
     update_from_base(kernel, atom, 0, rng)
-    parameters[t] = atom[0, : parameters.shape[1]]
+    update_parameters(parameters, t, atom, 0)
 
 
 @inner
 def update_heaviest(kernel, heavy, rest, atoms, weights, parameters, rng):
     """Fewer places than clusters: all but one for the heaviest, and all else on one atom, drawn in proportion."""
     k, places = heavy.shape[0], weights.shape[0]
-    order = np.argsort(-heavy)
+    order = heaviest_first(heavy)
     left = rest
     for t in range(k):
         if t < places - 1:
             weights[t] = heavy[order[t]]
-            parameters[t] = atoms[order[t], : parameters.shape[1]]
+            update_parameters(parameters, t, atoms, order[t])
         else:
             left += heavy[order[t]]
     t = places - 1
@@ -81,7 +89,7 @@ def update_heaviest(kernel, heavy, rest, atoms, weights, parameters, rng):
         update_kept_atom(kernel, parameters, t, np.empty((1, atoms.shape[1])), rng)
     else:
         h = chosen(heavy[order], t, k, left - rest, rng)
-        parameters[t] = atoms[order[h], : parameters.shape[1]]
+        update_parameters(parameters, t, atoms, order[h])
     return places, left, left
 
 
@@ -99,7 +107,7 @@ def update_measure(kernel, mixing, s, atoms, sizes, weights, parameters, rng):
         return update_heaviest(kernel, heavy, rest, atoms, weights, parameters, rng)
     for h in range(k):
         weights[h] = heavy[h]
-        parameters[h] = atoms[h, : parameters.shape[1]]
+        update_parameters(parameters, h, atoms, h)
     atom = np.empty((1, atoms.shape[1]))
     used = k
     most = min(k + MOST_STICKS, places)
@@ -138,11 +146,11 @@ def update_measures(kernel, mixing, strengths, atoms, sizes, weights, parameters
 def update_densities(densities, kernel, weights, parameters, width, grid):
     """Density of each kept measure at each entry of the grid: densities (draws, grid); an atom has `width` numbers."""
     atom = np.zeros((1, width))
-    densities[:] = 0.0
     for t in range(weights.shape[0]):
+        update_filled(densities[t], 0.0)
         for h in range(weights.shape[1]):
             if weights[t, h] > 0.0:
-                atom[0, : parameters.shape[2]] = parameters[t, h]
+                update_copied(atom[0], parameters[t, h])
                 update_derived(kernel, atom, 0)
                 for g in range(grid.shape[0]):
                     densities[t, g] += weights[t, h] * math.exp(log_kernel(kernel, grid[g], atom, 0))

@@ -77,7 +77,7 @@ def run_neal3(channel, kernel, mixing, z, c, y, atoms, strength, n_split_merge, 
         k = atoms.shape[0]
         seen = seen_of(channel, kernel, z, c, k)
         sizes = cluster_sizes(c, k)
-        where[:] = 0, k, k
+        where[0], where[1], where[2] = 0, k, k
         while where[0] < n:
             room = 2 * where[2] + 16
             longer = np.zeros((room, N_SEEN))

@@ -14,9 +14,10 @@ import math
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied, update_entry
 from privurn._kernels.dispatch import inlined, inner
 from privurn._kernels.mixtures.channels import log_density
-from privurn._kernels.mixtures.choice import chosen
+from privurn._kernels.mixtures.choice import chosen_by_score
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import update_from_base, update_value
@@ -99,7 +100,7 @@ def update_clusters(channel, kernel, mixing, s, z, c, y, trial, level, atoms, si
         total += rate
         if rng.random() < rate:
             for j in range(m):
-                y[i * m + j] = trial[j]
+                update_entry(y, i * m + j, trial, j)
             level[i] = estimate
             if opens:
                 if n_free > 0:
@@ -129,16 +130,16 @@ def update_kept_values(channel, z, y, m, kept, rng):
         if m > 1:
             for a in range(m):
                 masses[a] = log_density(channel, z[i], y[i * m + a])
-            masses = np.exp(masses - masses.max())
-            j = chosen(masses, 0, m, masses.sum(), rng)
-        kept[i] = y[i * m + j]
+            j = chosen_by_score(masses, m, rng)
+        update_entry(kept, i, y, i * m + j)
 
 
 @inner
 def enlarged(rows, room):
     """Rows copied to the top of an array with more of them."""
     larger = np.empty((room, rows.shape[1]))
-    larger[: rows.shape[0]] = rows
+    for h in range(rows.shape[0]):
+        update_copied(larger[h], rows[h])
     return larger
 
 
@@ -146,7 +147,7 @@ def enlarged(rows, room):
 def enlarged_counts(numbers, room):
     """Numbers, and zeros behind them."""
     larger = np.zeros(room, np.int64)
-    larger[: numbers.shape[0]] = numbers
+    update_copied(larger, numbers)
     return larger
 
 
@@ -172,7 +173,7 @@ def run_neal5(channel, kernel, mixing, z, c, y, m, atoms, strength, tuning, n_st
     accepted, moves = 0.0, 0.0
     for sweep in range(sweeps):
         k = atoms.shape[0]
-        where[:] = 0, k, k, 0
+        where[0], where[1], where[2], where[3] = 0, k, k, 0
         free = np.empty(0, np.int64)
         while where[0] < n:
             atoms, sizes, free = with_room(atoms, sizes, free, where[2])

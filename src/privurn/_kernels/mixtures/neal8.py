@@ -85,7 +85,7 @@ def run_neal8(channel, kernel, mixing, z, c, y, m, atoms, strength, tuning, n_st
     for sweep in range(sweeps):
         k = atoms.shape[0]
         free = np.empty(0, np.int64)
-        where[:] = 0, k, k, 0
+        where[0], where[1], where[2], where[3] = 0, k, k, 0
         while where[0] < n:
             atoms, sizes, free = with_room(atoms, sizes, free, where[2])
             scores = np.empty(atoms.shape[0] + m)

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.arrays import update_copied
 from privurn._kernels.dispatch import generic, implement, inlined, inner
-from privurn._kernels.mixtures.choice import chosen
+from privurn._kernels.mixtures.choice import chosen, heaviest_first
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels, update_weights
 from privurn._kernels.mixtures.kept import update_kept
 from privurn._kernels.mixtures.kernels import log_kernel, update_from_base
@@ -78,7 +79,7 @@ def cut_measure(kernel, mixing, s, c, atoms, sizes, slices, rng):
         if used == weights.shape[0]:
             atoms = enlarged(atoms, 2 * used)
             longer = np.empty(2 * used)
-            longer[:used] = weights
+            update_copied(longer, weights)
             weights = longer
         share = stick(mixing, s, k, used - k + 1, rng)
         weights[used] = rest * share
@@ -87,12 +88,15 @@ def cut_measure(kernel, mixing, s, c, atoms, sizes, slices, rng):
         used += 1
         if share == 1.0:
             break
-    order = np.argsort(-weights[:used])
-    rank = np.empty(used, np.int64)
-    rank[order] = np.arange(used)
+    order = heaviest_first(weights[:used])
+    rank, heavy, sorted_atoms = np.empty(used, np.int64), np.empty(used), np.empty((used, atoms.shape[1]))
+    for t in range(used):
+        rank[order[t]] = t
+        heavy[t] = weights[order[t]]
+        update_copied(sorted_atoms[t], atoms[order[t]])
     for i in range(c.shape[0]):
         c[i] = rank[c[i]]
-    return weights[order], atoms[order]
+    return heavy, sorted_atoms
 
 
 @inlined

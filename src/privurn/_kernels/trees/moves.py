@@ -9,12 +9,7 @@ import math
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.trees.counts import common_ancestor, measured_log, noise_log, side_rise, whole_rise
-
-
-@compiled
-def whole_below(bound, rng):
-    """A uniform whole number in [0, bound)."""
-    return int(rng.random() * bound) if bound < 2**23 else rng.integers(0, bound)
+from privurn._kernels.whole_numbers import whole_below
 
 
 @compiled

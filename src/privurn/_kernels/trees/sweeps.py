@@ -11,8 +11,9 @@ import numpy as np
 
 from privurn._kernels._compile import compiled
 from privurn._kernels.trees.counts import order_log
-from privurn._kernels.trees.moves import update_record, update_shift, update_special, update_swap, update_total, whole_below
+from privurn._kernels.trees.moves import update_record, update_shift, update_special, update_swap, update_total
 from privurn._kernels.trees.redraws import update_redraw
+from privurn._kernels.whole_numbers import whole_below
 
 
 class Plan(NamedTuple):
@@ -73,8 +74,16 @@ def update_weights(log_weights, a_index, tree, rng):
 
 @compiled
 def any_cell(ends, rng):
-    """A cell by its cumulative chance."""
-    return np.searchsorted(ends, rng.random() * ends[-1], side="right")
+    """A cell by its cumulative chance: the first that ends beyond a point. np.searchsorted would be dear to compile."""
+    point = rng.random() * ends[-1]
+    low, high = 0, ends.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled

@@ -139,7 +139,7 @@ def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: 
     steps = _range(records, a, b, rest)
     if steps > LARGEST_RANGE:
         return delta_unlimited(a, b, epsilon)
-    value = float(old_old_divergence(a, b, max(0.0, rest), float(records), epsilon))
+    value = float(old_old_divergence(float(a), float(b), max(0.0, float(rest)), float(records), float(epsilon)))
     unit = max(0.0, min(records, a * math.expm1(epsilon))) * math.log1p(b / a)  # log of what the tail is counted in
     return rounded_up(value, steps=steps + unit)
 
@@ -174,7 +174,7 @@ def old_to_new(
     E, m = math.exp(epsilon), float(records)
     if mass * math.expm1(epsilon) >= m:
         return 0.0
-    start, weights = tail_weights(m, mass + 1.0, total - mass, math.floor(mass * math.expm1(epsilon)))
+    start, weights = tail_weights(m, mass + 1.0, total - mass, float(math.floor(mass * math.expm1(epsilon))))
     old = 1.0 + (start + np.arange(weights.size)) / mass
     bound = max(float((weights * np.maximum(0.0, old - E) / old).sum()), SMALLEST)
     bound = rounded_up(bound, steps=4.0 * weights.size)

@@ -152,10 +152,15 @@ class DirichletMultinomialProfile(PrivacyProfile):
             value = _two_cell_delta(first, second, self.n, self.records, float(epsilon))
         else:
             rest = (prior - first - second) + (self.n - 1.0)
-            value = old_old(first, second, rest, self.records, epsilon)
-            if first != second:
-                value = max(value, old_old(second, first, rest, self.records, epsilon))
+            value = _both_orders(first, second, rest, self.records, float(epsilon))
         return max(value, SMALLEST)
+
+
+@lru_cache(maxsize=4096)
+def _both_orders(first: float, second: float, rest: float, records: int | Unlimited, epsilon: float) -> float:
+    """The larger of the two D_oo; kept, since a certificate is made, checked and drawn at the same points."""
+    value = old_old(first, second, rest, records, epsilon)
+    return value if first == second else max(value, old_old(second, first, rest, records, epsilon))
 
 
 @lru_cache(maxsize=1024)
