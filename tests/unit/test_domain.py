@@ -23,6 +23,7 @@ from privurn.errors import DomainError, FormatError
         (lambda: Grid(0, 1, 1, outside="drop"), "outside"),
         (lambda: Grid(0, 1, 1, nulls="drop"), "nulls"),
         (lambda: Bins([1]), "two edges"),
+        (lambda: Bins("059"), "not one text"),
         (lambda: Bins([0, 1, 1]), "increasing"),
         (lambda: Categories([]), "at least one"),
         (lambda: Categories(["a", "b", "a"]), "twice"),
