@@ -33,6 +33,7 @@ MISTAKES = {
     "no column of several": (instead("--column pay ", ""), 2, "--column income"),
     "two columns and one domain": (instead("--column pay", "--column pay --column town"), 2, "--grid age=0:100:1"),
     "a grid for text": (instead("--column pay", "--column town"), 2, "declare categories"),
+    "numbers with commas": (instead("--column pay", "--column price"), 2, "like 1234.5: no commas"),
     # the domain
     "no domain": (
         instead("--grid 0:100:5 ", ""),
@@ -49,9 +50,26 @@ MISTAKES = {
     "a step that does not fit": (instead("0:100:5", "0:100:7"), 2, "Try 0:98:7"),
     "a comma in a step": (instead("0:100:5", "0:100:0,5"), 2, "For example 0, 250 or 0.5"),
     "bins from high to low": (instead("--grid 0:100:5", "--bins 100,50,0"), 2, "0,18,65,120"),
+    "dates for a grid": (instead("0:100:5", "2024-01-01:2024-12-31:1"), 2, "--dates 2020-01-01,2023-12-31,month"),
+    "bins like a grid": (instead("--grid 0:100:5", "--bins 0:100:5"), 2, "--bins 0,18,65,120"),
     "an empty list": (instead("--grid 0:100:5", "--categories ''"), 2, "--categories north,south,east,west"),
     "a category twice": (instead("--grid 0:100:5", "--categories a,b,a"), 2, "List every value once"),
+    "a category with an equals sign": (
+        instead("--column pay --grid 0:100:5", "--column town --categories '>9,<=9'"),
+        2,
+        "--categories 'pay=<=50K,>50K'",
+    ),
     "a domain file that is not there": (instead("--grid 0:100:5", "--domain no.yaml"), 2, "Give a YAML or JSON file"),
+    "another column's domain file": (
+        instead("--column pay --grid 0:100:5", "--column town --domain pay.yaml"),
+        2,
+        "Leave --column out, or name 'pay'",
+    ),
+    "a domain file with a slip": (
+        instead("--grid 0:100:5", "--domain slip.yaml"),
+        2,
+        "{kind: grid, low: 0, high: 99, step: 1}",
+    ),
     # the guarantee
     "no epsilon": (instead("--epsilon 1 ", ""), 2, FIRST),
     "epsilon 0": (instead("--epsilon 1", "--epsilon 0"), 2, "For example --epsilon 1"),
@@ -116,7 +134,11 @@ MISTAKES = {
 def folder(tmp_path_factory):
     """A table, an old folder, a small ledger and two releases; what a mistake must leave as it is."""
     home = tmp_path_factory.mktemp("mistakes")
-    (home / "pay.csv").write_text("pay,town\n" + "\n".join(f"{i * 37 % 100},{'ABC'[i % 3]}" for i in range(300)) + "\n")
+    (home / "pay.csv").write_text(
+        "pay,town,price\n" + "\n".join(f'{i * 37 % 100},{"ABC"[i % 3]},"{i},50"' for i in range(300)) + "\n"
+    )
+    (home / "slip.yaml").write_text("kind: grid\n low: 0\nhigh: 100\n")
+    (home / "pay.yaml").write_text("pay: {kind: grid, low: 0, high: 100, step: 5}\n")
     (home / "folder").mkdir()
     words = "release pay.csv --column town --categories A,B,C --epsilon 1 --no-ledger -o"
     for line in (

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import privurn
-from privurn.domain import Bins, Categories, Grid, OpenLabels
+from privurn.domain import Bins, Categories, Grid, OpenLabels, TableDomain
 from privurn.errors import ConfidentialWarning, DomainError
+from privurn.releases.plan import remarks
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -49,9 +50,14 @@ def test_what_a_plan_says_for_as_many_records():
     assert {option.mechanism for option in found.options} >= {"dirichlet-multinomial", "perturbed-histogram"}
     assert privurn.check(PEOPLE, domain={"sex": Categories(["Male"])}).options[0].mechanism == "perturbed-histogram"
     wide = pd.DataFrame({str(i): [0, 1] for i in range(30)})
-    many = privurn.check(wide, domain={name: Grid(0, 1, 1) for name in wide})
+    columns = {name: Grid(0, 1, 1) for name in wide}
+    many = privurn.check(wide, domain=columns)
     assert (many.cells, many.filled) == (2**30, 2)
     assert [each.mechanism for each in many.options] == ["noisy-marginals"]
+    assert (many.side_by_side, found.side_by_side) == (2 * 30, None)
+    assert many.to_confidential()["plan_remarks"] == list(many.plan_remarks)
+    assert many.plan_remarks == remarks(n=2, cells=60, guarantee=many.guarantee, domain=TableDomain(columns))
+    assert many.plan_remarks
 
 
 def test_open_labels_and_every_kind_of_table(tmp_path):

@@ -23,6 +23,7 @@ from privurn.errors import DomainError, FormatError
         (lambda: Grid(0, 1, 1, outside="drop"), "outside"),
         (lambda: Grid(0, 1, 1, nulls="drop"), "nulls"),
         (lambda: Bins([1]), "two edges"),
+        (lambda: Bins("059"), "not one text"),
         (lambda: Bins([0, 1, 1]), "increasing"),
         (lambda: Categories([]), "at least one"),
         (lambda: Categories(["a", "b", "a"]), "twice"),
@@ -124,5 +125,33 @@ def test_domain_files_that_are_not_domains(tmp_path, text):
 
 
 def test_missing_domain_file(tmp_path):
-    with pytest.raises(FormatError, match="cannot read"):
+    with pytest.raises(FormatError, match="there is no domain file"):
         domain_from_file(tmp_path / "none.yaml")
+    with pytest.raises(FormatError, match="cannot read"):
+        domain_from_file(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [("d.yaml", "kind: grid\n low: 0\nhigh: 1\n", 2), ("d.json", '{"kind": "grid",\n"low": 0,\n"high" 1}', 3)],
+)
+def test_a_slip_in_a_domain_file_is_found(name, text, line, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=f"a slip in line {line}") as refused:
+        domain_from_file(tmp_path / name)
+    assert refused.value.hint.startswith("Lines such as")
+
+
+def test_what_a_domain_lacks_is_named(tmp_path):
+    (tmp_path / "d.yaml").write_text("kind: grid\nlow: 0\n")
+    with pytest.raises(FormatError, match="needs high, step") as refused:
+        domain_from_file(tmp_path / "d.yaml")
+    assert refused.value.hint == "Add high: ..., step: ..."
+
+
+def test_yes_and_no_are_words_in_a_domain_file(tmp_path):
+    (tmp_path / "d.yaml").write_text("kind: categories\nvalues: [yes, No, on, OFF, y]\nignore_case: true\n")
+    domain = domain_from_file(tmp_path / "d.yaml")
+    assert domain == Categories(["yes", "No", "on", "OFF", "y"], ignore_case=True)
+    (tmp_path / "d.yaml").write_text("kind: categories\nvalues: [true, false]\n")
+    assert domain_from_file(tmp_path / "d.yaml") == Categories([True, False])

@@ -154,6 +154,16 @@ def test_text_that_is_no_unicode_is_not_raised_raw():
     assert "SECRET" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "frame", [np.array([1 + 1j, 2]), pd.DataFrame({"x": pd.arrays.SparseArray([1.0, 2.0])})], ids=["complex", "sparse"]
+)
+def test_a_frame_that_cannot_be_read_is_told_what_to_convert(frame):
+    with pytest.raises(FormatError) as caught:
+        counted(frame, {"x": privurn.Grid(0, 9, 1)})
+    assert "Convert its columns" in caught.value.hint
+    assert "file" not in caught.value.hint
+
+
 def test_objects_that_python_will_not_write_or_convert_are_read():
     """Whole numbers of thousands of digits lie beyond the ends, and a NaN that signals is missing like any other."""
     values = [1, 10**5000, -(10**5000), Decimal("sNaN"), Decimal("NaN")]

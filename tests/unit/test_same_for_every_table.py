@@ -48,6 +48,13 @@ def nan(values):
     return [math.nan if value is None else value for value in values]
 
 
+def masked(values, dtype):
+    """What is hidden under the mask does not count."""
+    known = next(value for value in values if value is not None)
+    shown = np.array([known if value is None else value for value in values], dtype=dtype)
+    return np.ma.masked_array(shown, mask=[value is None for value in values])
+
+
 NUMBERS = {
     "list": lambda x, tmp: list(x),
     "list with NaN": lambda x, tmp: nan(x),
@@ -56,6 +63,8 @@ NUMBERS = {
     "numpy single": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", np.float32)]),
     "numpy objects": lambda x, tmp: np.array([(each,) for each in x], dtype=[("x", object)]),
     "numpy objects with NaN": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", object)]),
+    "numpy masked": lambda x, tmp: masked(x, float),
+    "numpy masked objects": lambda x, tmp: masked(x, object),
     "pandas float": lambda x, tmp: pd.DataFrame({"x": nan(x)}),
     "pandas series": lambda x, tmp: pd.Series(nan(x), name="x"),
     "pandas Float64": lambda x, tmp: pd.DataFrame({"x": pd.array(x, dtype="Float64")}),
@@ -84,6 +93,7 @@ LABELS = {
     "numpy text": lambda x, tmp: np.array([each or "" for each in x]),
     "numpy objects": lambda x, tmp: np.array([(each,) for each in x], dtype=[("x", object)]),
     "numpy objects with NaN": lambda x, tmp: np.array([(each,) for each in nan(x)], dtype=[("x", object)]),
+    "numpy masked objects": lambda x, tmp: masked(x, object),
     "pandas": lambda x, tmp: pd.DataFrame({"x": x}),
     "pandas object": lambda x, tmp: pd.DataFrame({"x": pd.Series(x, dtype=object)}),
     "pandas object with NaN": lambda x, tmp: pd.DataFrame({"x": pd.Series(nan(x), dtype=object)}),

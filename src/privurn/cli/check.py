@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_json, print_table, print_text, stages
+from privurn.cli.console import note, print_json, print_table, print_text, print_words, stages
 from privurn.cli.domain_options import DomainOptions
 from privurn.cli.options import Contributions, DataFile, Delta, Json, grouped
 from privurn.cli.plan import print_options
@@ -70,11 +70,15 @@ def _report(found: "Check") -> None:
     print_table(title, ("column", "missing", "no match", "below", "above", "distinct", "cells"), rows)
     clamped = [each.name for each in found.columns if each.clamped and each.below + each.above > 0.0]
     if clamped:
-        print_text(f"Below and above the domain are clamped to its ends in {', '.join(clamped)}.")
+        print_words(f"Below and above the domain are clamped to its ends in {', '.join(clamped)}.")
     if found.cells is not None:
         print_text(f"Joint cells: {found.cells:,}, of which {found.filled:,} hold a record.")
     for reason in found.refused:
         print_text(f"A release would be refused for {reason}.")
     for remark in found.remarks:
         print_text(f"Note: {remark}")
-    print_options(found.options, n=found.n, cells=found.cells, guarantee=found.guarantee)
+    beside = found.side_by_side is not None
+    cells = found.side_by_side if beside else found.cells
+    print_options(found.options, n=found.n, cells=cells, guarantee=found.guarantee, beside=beside)
+    for remark in found.plan_remarks:
+        print_words(remark)

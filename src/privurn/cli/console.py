@@ -18,8 +18,9 @@ PADDING = 3
 
 
 def print_json(data: Any) -> None:
-    """One JSON object on standard output."""
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")
+    """One JSON object on standard output; in plain characters where those of other scripts cannot be encoded."""
+    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(data, ensure_ascii=plain, allow_nan=False) + "\n")
 
 
 def print_text(text: str) -> None:

@@ -1,6 +1,7 @@
 """What values the columns may hold: options that every command has which is given a domain, and what they declare."""
 
 import csv
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +36,11 @@ class DomainOptions:
     ] = None
     categories: Annotated[
         Texts,
-        typer.Option("--categories", metavar="LIST", help="Explicit values, comma-separated; COLUMN=LIST for several."),
+        typer.Option(
+            "--categories",
+            metavar="LIST",
+            help="Explicit values, comma-separated; COLUMN=LIST for several, or where a value holds a = sign.",
+        ),
     ] = None
     open_labels: Annotated[bool, typer.Option("--open-labels", help="Labels nobody listed: naming them is paid for.")] = False
     domain: Annotated[str | None, typer.Option("--domain", metavar="FILE", help="Domain from a YAML or JSON file.")] = None
@@ -63,7 +68,7 @@ class DomainOptions:
 
     def declared(self) -> "AnyDomain | TableDomain | dict[str, ColumnDomain]":
         """What the options say, with errors that say what to type instead."""
-        from privurn.domain import OpenLabels, domain_from_file
+        from privurn.domain import JointDomain, OpenLabels, TableDomain, domain_from_file
 
         if self.within != "midpoint" and not self.bins:
             raise FormatError("--within is for bins.", hint="Declare --bins, or leave --within out")
@@ -89,8 +94,11 @@ class DomainOptions:
                 hint="In a file write outside: other, nulls: cell, ignore_case: true in each domain; open labels need none",
             )
         if self.domain is not None:
-            return domain_from_file(self.domain)
+            found = domain_from_file(self.domain)
+            self._check_names(found.columns if isinstance(found, (JointDomain, TableDomain)) else None)
+            return found
         if self.open_labels:
+            self._check_names(None)
             return OpenLabels()
         policy: dict[str, Any] = {"nulls": self.nulls}
         if self.outside is not None:
@@ -103,16 +111,25 @@ class DomainOptions:
         for build, text in described:
             name, separator, rest = text.partition("=")
             if not separator or name in joint:
-                raise FormatError(
-                    "several columns need a name before each domain.",
-                    hint="For example --grid age=0:100:1 --categories sex=f,m",
-                )
+                raise _unnamed()
             joint[name] = build(rest, **policy)
-        if columns and set(columns) != set(joint):
-            raise FormatError(
-                "the columns and the named domains do not match.", hint="Leave --column out, or name the same columns"
-            )
+        self._check_names(joint)
         return joint
+
+    def _check_names(self, named: Mapping[str, Any] | None) -> None:
+        """Columns that are asked for are those that have a domain: nothing else is paid for. None: a domain without a name."""
+        if named is None and len(self.column or ()) > 1:
+            raise _unnamed()
+        if named is not None and self.column and set(self.column) != set(named):
+            slip = (
+                ""
+                if self.domain
+                else "; what stands before the first = is a name: with = in a value --categories 'pay=<=50K,>50K'"
+            )
+            raise FormatError(
+                "the columns and the named domains do not match.",
+                hint=f"Leave --column out, or name {', '.join(map(repr, named))}{slip}",
+            )
 
     def named(self, domain: Any) -> Any:
         """A single domain under the name of its column, where that is given."""
@@ -121,10 +138,18 @@ class DomainOptions:
         return domain
 
 
+def _unnamed() -> FormatError:
+    return FormatError(
+        "several columns need a name before each domain.", hint="For example --grid age=0:100:1 --categories sex=f,m"
+    )
+
+
 def _grid(text: str, **policy: Any) -> "ColumnDomain":
     from privurn.domain import Grid
 
     parts = text.split(":")
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        raise FormatError("a grid is of numbers.", hint="For dates give START,END,STEP: --dates 2020-01-01,2023-12-31,month")
     if len(parts) != 3:
         raise FormatError(f"the grid {text!r} is not understood.", hint="Give LO:HI:STEP, for example --grid 0:200000:500")
     low, high, step = parts
@@ -134,6 +159,8 @@ def _grid(text: str, **policy: Any) -> "ColumnDomain":
 def _bins(text: str, **policy: Any) -> "ColumnDomain":
     from privurn.domain import Bins
 
+    if ":" in text:
+        raise FormatError(f"the bins {text!r} are not understood.", hint="Give all edges, for example --bins 0,18,65,120")
     return Bins(text.split(","), **policy)
 
 

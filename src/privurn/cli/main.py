@@ -26,6 +26,7 @@ from privurn.cli import (
     verify,
 )
 from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand, StatisticsCommand
+from privurn.cli.streams import kept_streams
 from privurn.errors import PrivurnError
 
 EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
@@ -131,36 +132,41 @@ def _interrupted() -> None:
 
 def run() -> None:
     """Entry point. No traceback is shown, because one could hold a confidential value; PRIVURN_DEBUG=1 shows it."""
-    try:
-        code = command()(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except PrivurnError as error:
-        sys.stderr.write(f"error: {spoken(error)}\n")
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _interrupted()
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:  # typer has caught Ctrl-C itself
+    with kept_streams():
+        try:
+            code = command()(standalone_mode=False)
+            sys.stdout.flush()
+            sys.exit(code if isinstance(code, int) else 0)
+        except PrivurnError as error:
+            sys.stderr.write(f"error: {spoken(error)}\n")
+            sys.exit(error.exit_code)
+        except (KeyboardInterrupt, typer.Abort):
             _interrupted()
-        raise
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except Exception as error:
-        usage = getattr(error, "show", None)
-        if usage is not None:  # a mistake on the command line
-            if type(error).__name__ == "NoArgsIsHelpError":
-                usage()
-            else:
-                sys.stderr.write(f"error: {mistyped(error)}\n")
-            sys.exit(2)
-        if os.environ.get("PRIVURN_DEBUG"):
+        except SystemExit as stop:
+            if stop.code == INTERRUPTED:  # typer has caught Ctrl-C itself
+                _interrupted()
+            sys.stdout.flush()
             raise
-        sys.stderr.write(
-            f"error: internal error ({type(error).__name__}); please report it.\n"
-            "  Details are withheld because they could hold a confidential value; PRIVURN_DEBUG=1 shows them\n"
-        )
+        except Exception as error:
+            _unexpected(error)
+
+
+def _unexpected(error: Exception) -> None:
+    """A mistake on the command line, or one of ours."""
+    usage = getattr(error, "show", None)
+    if usage is not None:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            usage()
+        else:
+            sys.stderr.write(f"error: {mistyped(error)}\n")
         sys.exit(2)
+    if os.environ.get("PRIVURN_DEBUG"):
+        raise error
+    sys.stderr.write(
+        f"error: internal error ({type(error).__name__}); please report it.\n"
+        "  Details are withheld because they could hold a confidential value; PRIVURN_DEBUG=1 shows them\n"
+    )
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -128,5 +128,5 @@ def _errors(expected: "Expected | None", *, ordered: bool) -> tuple[str, str, st
     if expected is None:
         return "-", "-", "-"
     figures = (expected.wasserstein if ordered else expected.total_variation, expected.mean_error, expected.share_error)
-    first, second, third = ("-" if each is None else f"{100.0 * each:.2g}%" for each in figures)
+    first, second, third = ("-" if each is None else f"{float(f'{100.0 * each:.2g}'):g}%" for each in figures)
     return first, second, third

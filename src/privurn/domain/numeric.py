@@ -105,6 +105,8 @@ class Bins(ColumnDomain):
     def __post_init__(self) -> None:
         if self.within not in ("midpoint", "uniform", "interval"):
             raise DomainError(f"within={self.within!r} is not known.", hint="midpoint, uniform or interval")
+        if isinstance(self.edges, str):
+            raise DomainError("the edges of bins must be a list of numbers, not one text.", hint="For example [0, 18, 65, 120]")
         edges = tuple(exact(edge, name="bin edge") for edge in self.edges)
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2 or any(b <= a for a, b in pairwise(edges)):

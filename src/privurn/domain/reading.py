@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from privurn.domain.joint import AnyDomain, JointDomain
 from privurn.domain.numeric import Bins, Grid
 from privurn.domain.table import TableDomain, several_columns
 from privurn.errors import FormatError
+
+WRITTEN = "such as   age: {kind: grid, low: 0, high: 99, step: 1}"
+"""A line of a domain file."""
 
 
 def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
@@ -41,7 +45,13 @@ def domain_from_json(data: Mapping[str, Any]) -> AnyDomain | TableDomain:
                 return TableDomain(columns, fields.get("zeros", ()), shares)
             return several_columns(columns) if "kind" not in named else JointDomain(columns)
         if str(kind) in builders:
-            check_keys(fields, known=[each.name for each in dataclass_fields(builders[str(kind)]) if each.init], what="domain")
+            own = [each for each in dataclass_fields(builders[str(kind)]) if each.init]
+            check_keys(fields, known=[each.name for each in own], what="domain")
+            lacking = [each.name for each in own if each.default is MISSING and each.name not in fields]
+            if lacking:
+                raise FormatError(
+                    f"a domain of kind {kind!r} needs {', '.join(lacking)}.", hint=f"Add {': ..., '.join(lacking)}: ..."
+                )
         return builders[str(kind)](**fields)
     except (KeyError, TypeError, AttributeError):
         raise FormatError(
@@ -69,9 +79,29 @@ def domain_from_file(path: str | Path) -> AnyDomain | TableDomain:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise FormatError(f"cannot read the domain file {str(path)!r}.", hint="Give a YAML or JSON file") from None
+        why = "cannot read the" if Path(path).exists() else "there is no"
+        raise FormatError(f"{why} domain file {str(path)!r}.", hint=f"Give a YAML or JSON file, {WRITTEN}") from None
     try:
-        data = json.loads(text) if str(path).endswith(".json") else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError):
-        raise FormatError(f"the domain file {str(path)!r} is neither JSON nor YAML.") from None
+        data = json.loads(text) if str(path).endswith(".json") else _yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = getattr(error, "lineno", None) if mark is None else mark.line + 1
+        where = "" if line is None else f" in line {line}"
+        raise FormatError(
+            f"the domain file {str(path)!r} is neither JSON nor YAML: there is a slip{where}.", hint=f"Lines {WRITTEN}"
+        ) from None
     return domain_from_json(data)
+
+
+def _yaml(text: str) -> Any:
+    """YAML in which yes, no, on and off are words, as in its version 1.2: a list of categories may well hold them."""
+    import yaml
+
+    class Words(yaml.SafeLoader):
+        pass
+
+    Words.yaml_implicit_resolvers = {
+        first: [(tag, form) for tag, form in known if not tag.endswith(":bool") or first in "tTfF"]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    return yaml.load(text, Words)

@@ -12,6 +12,7 @@ from privurn.domain import AnyDomain, Categories, ColumnDomain, OpenLabels, Tabl
 from privurn.mechanisms.recipe import Option
 from privurn.privacy.profile import Guarantee
 from privurn.releases.plan import options
+from privurn.releases.plan import remarks as plan_remarks
 from privurn.releases.release import named_columns
 from privurn.tables import open_table
 from privurn.tables.counting import check_rows
@@ -52,7 +53,11 @@ class Check:
     """Combinations of cells that some record has."""
     guarantee: Guarantee
     options: tuple[Option, ...]
-    """What a plan says for as many records; none where the joint cells are too many."""
+    """What a plan says for as many records."""
+    side_by_side: int | None = None
+    """Cells as such a plan counts them, where columns are too many to be taken jointly."""
+    plan_remarks: tuple[str, ...] = ()
+    """What the plan says besides."""
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -84,6 +89,7 @@ class Check:
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
             "options": [each.to_json() for each in self.options],
+            "plan_remarks": list(self.plan_remarks),
             "refused": list(self.refused),
             "remarks": list(self.remarks),
         }
@@ -129,8 +135,9 @@ def check(
     sizes = [each.cells for each in checked]
     cells = math.prod(each for each in sizes if each is not None) if None not in sizes else None
     joint = None if cells is None else several_columns(columns)  # type: ignore[arg-type]
-    planned = options(n=figures.n, cells=None if joint is None else joint.size, guarantee=guarantee, domain=joint)
-    return Check(figures.n, checked, cells, figures.filled, guarantee, tuple(planned))
+    public: Any = {"n": figures.n, "cells": None if joint is None else joint.size, "guarantee": guarantee, "domain": joint}
+    beside = joint.size if isinstance(joint, TableDomain) else None
+    return Check(figures.n, checked, cells, figures.filled, guarantee, tuple(options(**public)), beside, plan_remarks(**public))
 
 
 def _column(name: str, domain: ColumnDomain | OpenLabels, figures: ColumnFigures, n: int) -> ColumnCheck:

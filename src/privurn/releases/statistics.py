@@ -47,7 +47,7 @@ def release_statistics(
         payer = Payer.find(ledger, source)
         sums, n = mechanism.sum_units(source)
     if n == 0 and promise.neighbouring == "replace-one":
-        raise DomainError("the table is empty.")
+        raise DomainError("the table is empty.", hint="Give a table with records in it")
     payment = pay(payer, mechanism, promise, domain=domain, n=n)
     statistics = mechanism.add_noise(sums, n, entropy=source_of_noise)
     certificate = certify(

@@ -152,7 +152,7 @@ def text_for_number(name: str) -> DomainError:
     """The column cannot be what it was declared to be."""
     return DomainError(
         f"column {name!r} is declared numeric but holds text.",
-        hint="Name another column, declare categories, or convert the column to numbers first",
+        hint="Name another column, declare categories, or convert it to numbers first, written like 1234.5: no commas",
     )
 
 

@@ -71,7 +71,7 @@ def numbers_table(numbers: NDArray[Any], columns: list[str]) -> Any:
 def check_any(n: int) -> None:
     """There is a record."""
     if n == 0:
-        raise DomainError("the table is empty.")
+        raise DomainError("the table is empty.", hint="Give a table with records in it")
 
 
 def floats(column: Any) -> NDArray[np.float64]:

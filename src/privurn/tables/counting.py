@@ -97,6 +97,6 @@ def integers(column: Any) -> NDArray[np.int64]:
 def check_rows(n: int) -> None:
     """A guarantee for one record among n needs others to hide among."""
     if n == 0:
-        raise DomainError("the table is empty.")
+        raise DomainError("the table is empty.", hint="Give a table of at least two records")
     if n == 1:
         raise DomainError("the table has one record: nothing can hide it.", hint="Release from at least two records")

@@ -54,7 +54,7 @@ def _one_header(path: Path) -> Header:
     found = HEADER_LINE.match(raw)
     assert found is not None  # it matches nothing too
     if not raw[: found.end() + 1].strip():
-        raise DomainError("the table is empty.")
+        raise DomainError("the table is empty.", hint="A CSV file names its columns in the first line; records follow")
     if raw[found.end() : found.end() + 1] not in (b"\r", b"\n", b"") or found.end() >= LONGEST_HEADER - len(BOM_UTF8):
         raise FormatError(
             "the header line has a quote that is not closed, or does not end.", hint="Check the first line of the file"

@@ -88,4 +88,7 @@ def _check_numbers(
 
 
 def _text(name: str) -> DomainError:
-    return DomainError(f"column {name!r} is declared numeric but holds text.", hint="Name another column, or convert it first")
+    return DomainError(
+        f"column {name!r} is declared numeric but holds text.",
+        hint="Name another column, or convert it to numbers first, written like 1234.5: no commas",
+    )

@@ -88,26 +88,31 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     except (duckdb.Error, UnicodeError, pa.ArrowException, RuntimeError) as error:
         if str(error) == "Query interrupted" or isinstance(error, duckdb.InterruptException):  # DuckDB's words for Ctrl-C
             raise KeyboardInterrupt from None
-        if isinstance(error, RuntimeError) and not isinstance(error, duckdb.Error):
-            raise
+        if isinstance(error, RuntimeError) and not isinstance(error, (duckdb.Error, pa.ArrowException)):
+            raise  # some of Arrow's are RuntimeErrors
         if isinstance(error, (duckdb.FatalException, duckdb.InternalException)):
             forget()
-        raise _without_content(error) from None
+        raise _without_content(error, file=found is not None) from None
     finally:
         with suppress(duckdb.Error):
             connection.close()
 
 
-def _without_content(error: Exception) -> FormatError:
+def _without_content(error: Exception, *, file: bool) -> FormatError:
     """DuckDB's complaint without the record it quotes."""
     text = str(error).lower()
     if isinstance(error, UnicodeError) or any(words in text for words in ("unicode", "utf-8 encoded", "invalid utf")):
         return FormatError(
             "the file is not valid UTF-8.", hint="Convert it first, for example: iconv -f latin1 -t utf-8 IN > OUT"
         )
+    what = (
+        "Check that the file is complete: CSV with as many fields in each line as in the first, or Parquet"
+        if file
+        else "Convert its columns to plain numbers, text or dates"
+    )
     return FormatError(
         f"the table cannot be read ({type(error).__name__}).",
-        hint="Check that the file is complete CSV or Parquet; details are withheld because they could quote a record",
+        hint=f"{what}; details are withheld because they could quote a record",
     )
 
 
@@ -212,7 +217,7 @@ def _frame(data: Any, kind: str) -> tuple[Any, frozenset[str]]:
 
 def _missing(value: Any) -> bool:
     """Whether a Python object stands for nothing."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, Decimal):
         return value.is_nan()  # a signalling one too, which is no float
