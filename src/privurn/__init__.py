@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.posterior_sample import PosteriorDraws as PosteriorDraws
     from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
     from privurn.mechanisms.smoothed_histogram import Smoothed as Smoothed
+    from privurn.mechanisms.sums.recipe import Sums as Sums
     from privurn.mechanisms.tree_layout import NoisyTree as NoisyTree
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
@@ -104,6 +105,7 @@ _HOME = {
     "DiscreteGaussian": "mechanisms.local.gaussian",
     "HaarWavelet": "mechanisms.local.haar_wavelet",
     "RandomisedResponse": "mechanisms.local.randomised_responses",
+    "Sums": "mechanisms.sums.recipe",
     "Certificate": "privacy.certificate",
     "SeededEntropy": "privacy.entropy",
     "SystemEntropy": "privacy.entropy",

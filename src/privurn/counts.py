@@ -11,6 +11,9 @@ from privurn.errors import DomainError
 MOST_RECORDS = 2**63 - 1
 """Of a table: a database counts rows in 64 bits as well."""
 
+MOST_PUBLISHED = 10**9
+"""Released records, and rows of a file: more cannot be checked in reasonable time."""
+
 
 def exact_sum(numbers: NDArray[np.int64]) -> int:
     """Sum of whole numbers that are not negative, as a Python integer: 32 bits of each at a time, so nothing can wrap.

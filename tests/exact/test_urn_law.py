@@ -13,8 +13,8 @@ from privurn._kernels.urns.integers import WORD, update_below, update_shuffled
 from privurn._kernels.urns.urn import find, guide_table, update_cells, update_tables
 from privurn.counts import CountTable
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.integer_urn import guided
 from privurn.mechanisms.pitman_yor import PitmanYor
-from privurn.mechanisms.slots import guided
 
 F = Fraction
 

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from privurn.counts import MOST_PUBLISHED
 from privurn.errors import CertificateError, NotCertifiable
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
@@ -18,10 +19,8 @@ PACKAGES = ("privurn", "numpy", "numba", "scipy", "duckdb", "pyarrow", "opendp")
 
 def check_certifiable(mechanism: Mechanism, domain: dict[str, Any]) -> None:
     """Before anything is paid: a certificate of this, with its domain, could be read and rebuilt."""
-    from privurn.privacy.certificate_schema import MOST_RECORDS
-
-    if max(mechanism.records, mechanism.rows or 0) > MOST_RECORDS:
-        raise NotCertifiable(f"at most {MOST_RECORDS:,} records can be certified.", hint="Ask for fewer records")
+    if max(mechanism.records, mechanism.rows or 0) > MOST_PUBLISHED:
+        raise NotCertifiable(f"at most {MOST_PUBLISHED:,} records can be certified.", hint="Ask for fewer records")
     try:
         rebuild(mechanism.name, parsed(canonical(mechanism.parameters()).decode()))
         parsed(canonical(domain).decode())

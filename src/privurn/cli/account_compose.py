@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
 from privurn.cli.console import note, print_json, print_text, rounded_up
+from privurn.cli.named_releases import CertifiedRelease, Releases, certified_releases
 from privurn.cli.options import Json
 from privurn.errors import FormatError, ModelError, PrivacyError
 

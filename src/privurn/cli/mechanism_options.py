@@ -104,9 +104,29 @@ class RecipeCommand(TyperCommand):
 
 
 class MechanismCommand(RecipeCommand):
-    """For `privurn release`."""
+    """For `privurn release`. With a channel or a model of sums it is the command that is short for that."""
 
     word: ClassVar[str] = "mechanism"
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """That of the other command, where its recipe is named: the same options, but for the word that names it."""
+        for at, word in enumerate(args):
+            flag, equals, value = word.partition("=")
+            named = value if equals else args[at + 1] if at + 1 < len(args) else ""
+            for name, kind in SHORT.items() if flag == f"--{self.word}" else ():
+                if named in kind.recipes():
+                    changed = [*args[:at], f"--{kind.word}", named, *args[at + (1 if equals else 2) :]]
+                    command = parent.command.get_command(parent, name)
+                    return command.make_context(name, changed, parent=parent, **extra)
+        return super().make_context(info_name, args, parent=parent, **extra)
+
+    @classmethod
+    def named(cls, name: str) -> Any:
+        """The recipe of that name."""
+        if name not in cls.recipes():
+            known = (*cls.others, *cls.recipes(), *(alias for kind in SHORT.values() for alias in kind.recipes()))
+            raise FormatError(f"the {cls.word} {name!r} is not known.", hint=f"--{cls.word} and one of {', '.join(known)}")
+        return cls.recipes()[name]
 
     @classmethod
     def recipes(cls) -> Mapping[str, Any]:
@@ -154,6 +174,10 @@ class StatisticsCommand(RecipeCommand):
         from privurn.cli.statistic_models import MODELS
 
         return MODELS
+
+
+SHORT: dict[str, type[RecipeCommand]] = {"privatise": ChannelCommand, "statistics": StatisticsCommand}
+"""Commands that are short for `privurn release --mechanism NAME`, by whose recipes NAME may be."""
 
 
 def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":

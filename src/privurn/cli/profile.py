@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privurn.cli.certified import CertifiedRelease, Releases, certified_releases
 from privurn.cli.console import note, print_json, print_table, print_text, print_words, rounded_up
+from privurn.cli.named_releases import CertifiedRelease, Releases, certified_releases
 from privurn.cli.options import Json
 
 if TYPE_CHECKING:

@@ -37,7 +37,11 @@ privurn release shops.csv --column town --open-labels --epsilon 1 --delta 1e-6 -
 
 privurn release survey.parquet --domain columns.yaml --mechanism noisy-marginals --epsilon 1 --delta 1e-6 -o out
 
-privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-histogram --publish counts --epsilon 1 -o out"""
+privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-histogram --publish counts --epsilon 1 -o out
+
+privurn release pay.csv --column pay --bounds 0:200000 --mechanism laplace --epsilon 2 -o noisy
+
+privurn release people.csv --mechanism normal --y height --bounds 0:250 --epsilon 1 -o stats.json"""
 
 
 @grouped
@@ -50,7 +54,12 @@ def release(
     delta: Delta = 0.0,
     domain: DomainOptions,
     mechanism: Annotated[
-        str, typer.Option(help="auto, or one of those below, each with options of its own.", show_default=True)
+        str,
+        typer.Option(
+            help="auto, or one of those below, each with options of its own. A channel (laplace, gaussian, ...) or a model of "
+            "sums (regression, table, ...) as well: the options are then those of privatise or statistics, short for it.",
+            show_default=True,
+        ),
     ] = "auto",
     neighbouring: NeighbouringOption = "replace-one",
     file_format: FileFormat = "csv",

@@ -20,17 +20,18 @@ Texts = tuple[str, ...]
 class SumModel(Asked):
     """What was typed about a model."""
 
-    whole: ClassVar[bool] = False
-    """Whether its sums are of whole numbers, which have a noise of their own."""
-
     @abstractmethod
     def own(self) -> dict[str, Any]:
         """What its statistic is calibrated with, beside the budget."""
 
+    @property
+    def statistic(self) -> Any:
+        """The class of what is published."""
+        return {each.model: each for each in registry.statistics().values()}[self.alias]
+
     def calibrated(self, budget: Budget) -> StatisticMechanism:
         """With the least noise."""
-        kinds: dict[str, Any] = {each.model: each for each in registry.statistics().values()}
-        made: StatisticMechanism = kinds[self.alias].calibrated(budget=budget, **self.own())
+        made: StatisticMechanism = self.statistic.calibrated(budget=budget, **self.own())
         return made
 
 
@@ -96,7 +97,6 @@ class Table(SumModel):
     """Counts of the joint cells of public domains."""
 
     alias: ClassVar[str] = "table"
-    whole: ClassVar[bool] = True
     categories: Texts = option("COLUMN=LIST of explicit values, comma-separated; repeatable.", default=())
     grid: Texts = option("COLUMN=LO:HI:STEP: numbers on a public grid; repeatable.", default=())
     bins: Texts = option("COLUMN=EDGES: numbers in bins, comma-separated; repeatable.", default=())
@@ -126,7 +126,6 @@ class Bernoulli(Numbers):
     """A yes-or-no column."""
 
     alias: ClassVar[str] = "bernoulli"
-    whole: ClassVar[bool] = True
     y: str = option("The column: of 0 and 1, or of counts.", default=MISSING)
 
     def own(self) -> dict[str, Any]:

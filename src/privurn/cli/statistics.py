@@ -67,7 +67,7 @@ def statistics(
         epsilon_n=epsilon_n,
         neighbouring=parse_neighbouring(neighbouring),
         contributions=making.contributions,
-        noise=noise or ("discrete-laplace" if asked.whole else "laplace"),  # type: ignore[arg-type]
+        noise=noise or asked.statistic.usual_noise,
     )
     with stages(quiet=json) as progress:
         progress("Adding up")

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.integer_urn import integer_type
 from privurn.mechanisms.published import Content
-from privurn.mechanisms.slots import integer_type
 from privurn.privacy.entropy import Entropy
 from privurn.tables.released import fresh_labels
 

@@ -17,12 +17,12 @@ from privurn.counts import CountTable
 from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact, rational
 from privurn.mechanisms.alternatives import in_words, rounded_up
+from privurn.mechanisms.integer_urn import Slots, guided, integer_type
 from privurn.mechanisms.likelihood import Numbers, UrnTerm, whole_counts
-from privurn.mechanisms.long_slots import draw_cells
+from privurn.mechanisms.long_integer_urn import draw_cells
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import PER_RECORD, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.recipe import Option, Public, Recipe, option
-from privurn.mechanisms.slots import Slots, guided, integer_type
 from privurn.mechanisms.urn_plan import UrnPlan, effective_sample_size, explain, plan_default, plan_records, plan_urn
 from privurn.privacy.calibration import largest_records, round_up_to_rational, smallest_alpha
 from privurn.privacy.entropy import Entropy

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privurn.counts import exact_sum
 from privurn.errors import ModelError
-from privurn.mechanisms.slots import integer_type
+from privurn.mechanisms.integer_urn import integer_type
 from privurn.privacy.entropy import Entropy
 
 

@@ -18,14 +18,14 @@ from privurn.errors import Alternative, ModelError
 from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.alternatives import WEAK_DELTA, delta_for, in_words, meets, number
 from privurn.mechanisms.base_measures import FRESH, FiniteBase, FreshContent, FreshLabels, base_from_parameters
+from privurn.mechanisms.integer_urn import guided, integer_type
 from privurn.mechanisms.likelihood import Numbers, OpenUrnTerm, UrnTerm, whole_counts
-from privurn.mechanisms.long_slots import draw_tables
+from privurn.mechanisms.long_integer_urn import draw_tables
 from privurn.mechanisms.many_draws import many_draws
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content
 from privurn.mechanisms.recipe import MOST_RECORDS as MOST_RELEASED
 from privurn.mechanisms.recipe import Option, Public, Recipe, option
-from privurn.mechanisms.slots import guided, integer_type
 from privurn.mechanisms.urn_plan import effective_sample_size
 from privurn.privacy.audit.findings import Claim
 from privurn.privacy.audit.lone_labels import MOST_LABELS, lone_label_attack

@@ -22,12 +22,12 @@ from privurn.domain import Bins, ColumnDomain, Grid, JointDomain, domain_from_js
 from privurn.errors import Alternative, DomainError, ModelError
 from privurn.mechanisms.grid_choice import PointChoice
 from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
+from privurn.mechanisms.integer_urn import integer_type
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.models import Bernoulli, Beta, Model, Normal, model_from_json
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
 from privurn.mechanisms.published import joint_domain
 from privurn.mechanisms.recipe import Public, Recipe, option
-from privurn.mechanisms.slots import integer_type
 from privurn.privacy.composition import compose
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noise import ExponentialMechanismProfile
@@ -140,7 +140,7 @@ class PseudoPosterior(Mechanism):
         return np.asarray(self.downscale * np.minimum(1.0, self.threshold / np.maximum(largest, self.threshold)))
 
     def scores(self, counts: CountTable) -> NDArray[Any]:
-        """Score of every grid point in steps of threshold/2^20, exact (mechanisms/slots.py: `integer_type`). Confidential."""
+        """Score of every grid point in steps of threshold/2^20, exact (`integer_urn.integer_type`). Confidential."""
         summaries = self.model.summaries(cell_numbers(self.domain, counts.values))
         weights = self.weights(summaries) * (STEPS / self.threshold)
         coefficients = self.model.coefficients(self.model.grid())

@@ -90,6 +90,8 @@ class Asked:
 
     alias: ClassVar[str]
     """What the command line calls it."""
+    reads: ClassVar[str] = "cells"
+    """What it needs of the data: counts of "cells", single "records", or "sums" over them."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-MOST_RECORDS = 10**9
-"""Released records, and rows of a file: more cannot be checked in reasonable time."""
+from privurn.counts import MOST_PUBLISHED
 
 LARGEST_N = 2**53
 LONGEST_TEXT = 10_000
@@ -200,7 +199,7 @@ class DataFile(Strict):
     """The file that a certificate is about, or the manifest of its parts."""
 
     file: Literal["data.csv", "data.parquet", "measurements.csv", "measurements.parquet", "manifest.json"]
-    rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    rows: Annotated[int, Field(ge=0, le=MOST_PUBLISHED)]
     sha256: Hash
 
 
@@ -208,16 +207,16 @@ class Synthetic(Strict):
     """Records that were made from the published measurements alone, with a public seed that says nothing of the noise."""
 
     file: Literal["data.csv", "data.parquet", "manifest.json"]
-    rows: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    rows: Annotated[int, Field(ge=0, le=MOST_PUBLISHED)]
     sha256: Hash
-    copies: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+    copies: Annotated[int, Field(ge=1, le=MOST_PUBLISHED)]
     seed: Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Numbers(Strict):
     """The statistics in the same file."""
 
-    rows: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+    rows: Annotated[int, Field(ge=1, le=MOST_PUBLISHED)]
     sha256: Hash
 
 
@@ -248,7 +247,7 @@ class CertificateFields(Strict):
     neighbouring: Literal["replace-one", "add-remove"]
     privacy_unit: PrivacyUnit
     n: Annotated[int, Field(ge=0, le=LARGEST_N)] | None
-    records: Annotated[int, Field(ge=0, le=MOST_RECORDS)]
+    records: Annotated[int, Field(ge=0, le=MOST_PUBLISHED)]
     target: Target
     achieved: Achieved
     rho: Nonnegative | None

@@ -8,7 +8,7 @@ public itself; the ledger is debited and flushed before the first random draw; n
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from privurn.certificates.certify import certify
 from privurn.certificates.folder import SyntheticTable
 from privurn.certificates.release import Release
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, ColumnDomain, JointDomain, OpenLabels, TableDomain, several_columns
+from privurn.domain import AnyDomain, Bounds, ColumnDomain, JointDomain, OpenLabels, TableDomain, several_columns
 from privurn.errors import DomainError
 from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
@@ -34,12 +34,49 @@ from privurn.tables.column_names import unused
 from privurn.tables.engine import Tasks
 from privurn.tables.special_cells import SpecialCells
 
+if TYPE_CHECKING:
+    from privurn.certificates.statistics import ReleasedStatistics
+    from privurn.mechanisms.local.recipe import ChannelRecipe
+    from privurn.mechanisms.sums.recipe import Sums
+
+
+@overload
+def release(
+    data: Any,
+    mechanism: "Recipe | ChannelRecipe | None" = None,
+    *,
+    domain: Any,
+    epsilon: float,
+    delta: float = ...,
+    contributions: int = ...,
+    neighbouring: Neighbouring = ...,
+    ledger: LedgerChoice = ...,
+    entropy: Entropy | None = ...,
+    progress: Callable[[str], None] = ...,
+) -> Release: ...
+
+
+@overload
+def release(
+    data: Any,
+    mechanism: "Sums",
+    *,
+    domain: Any,
+    epsilon: float,
+    delta: float = ...,
+    contributions: int = ...,
+    neighbouring: Neighbouring = ...,
+    ledger: LedgerChoice = ...,
+    entropy: Entropy | None = ...,
+    progress: Callable[[str], None] = ...,
+) -> "ReleasedStatistics": ...
+
 
 def release(
     data: Any,
-    mechanism: Recipe | None = None,
+    mechanism: "Recipe | ChannelRecipe | Sums | None" = None,
     *,
-    domain: AnyDomain | TableDomain | ColumnDomain | Mapping[str, ColumnDomain | OpenLabels],
+    domain: AnyDomain | TableDomain | ColumnDomain | Bounds | Mapping[str, ColumnDomain | OpenLabels | Bounds],
     epsilon: float,
     delta: float = 0.0,
     contributions: int = 1,
@@ -47,8 +84,10 @@ def release(
     ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
-) -> Release:
+) -> "Release | ReleasedStatistics":
     """Release synthetic records of one column, or of a few taken jointly, with a differential-privacy guarantee.
+
+    Or every record through a channel by itself, or noisy sums: `privatise` and `release_statistics` are short for these.
 
     Parameters
     ----------
@@ -60,11 +99,13 @@ def release(
         `NoisyCounts`, `Urn` or `Smoothed`, whichever has the least expected error, `Discover` on open labels. `OpenUrn` and
         `PitmanYorUrn` draw from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed`
         (a mixture with the uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and
-        `Pseudo` (records from a small parametric model). `Marginals` takes up to about 30 columns side by side. What a
+        `Pseudo` (records from a small parametric model). `Marginals` takes up to about 30 columns side by side. `Laplace` and
+        the other channels publish every record with noise of its own (`privatise`), `Sums` noisy sums for a model. What a
         mechanism leaves open is the best that the guarantee allows.
     domain
         Public knowledge: a mapping from columns to `Grid`, `Bins`, `Dates`, `Categories` (several are taken jointly, but by
-        `Marginals`) or one to `OpenLabels`; one of those alone where the table has one column and is no CSV file.
+        `Marginals`) or one to `OpenLabels`; one of those alone where the table has one column and is no CSV file. `Bounds` of
+        numbers that channels and sums leave numbers.
     epsilon, delta
         The guarantee, for one replaced record. delta = 0 asks for pure epsilon-DP.
     contributions
@@ -90,8 +131,17 @@ def release(
     >>> counts = privurn.NoisyCounts(publish="counts")
     >>> len(privurn.release(incomes, counts, domain=privurn.Grid(0, 100_000, 2_000), epsilon=1).data)
     51
+    >>> limits = {"value": privurn.Bounds(0, 100_000)}
+    >>> len(privurn.release(incomes, privurn.Laplace(), domain=limits, epsilon=2).data)
+    20000
+    >>> len(privurn.release(incomes, privurn.Sums("normal", response="value"), domain=limits, epsilon=1).statistics.values)
+    2
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
+    making: dict[str, Any] = {"domain": domain, "ledger": ledger, "entropy": entropy, "progress": progress}
+    other = _OTHERS.get(getattr(mechanism, "reads", "cells"))
+    if other is not None:
+        return other(data, mechanism, guarantee, **making)
     if mechanism is None:
         mechanism = _usual_of_several(domain)
     if mechanism is not None:
@@ -99,9 +149,7 @@ def release(
         if mechanism.whole_tables:
             from privurn.releases.tables import release_table
 
-            return release_table(
-                data, mechanism, domain=domain, guarantee=guarantee, ledger=ledger, entropy=entropy, progress=progress
-            )
+            return release_table(data, mechanism, guarantee=guarantee, **making)
     secret = neighbouring == "add-remove"
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
@@ -131,6 +179,30 @@ def release(
     if isinstance(named, JointDomain):
         return _public_domain(job, named)
     return _discovered_labels(job, named) if recipe.discovers else _open_labels(job, named)
+
+
+def _records(data: Any, channel: "ChannelRecipe", guarantee: Guarantee, **making: Any) -> Release:
+    """Every record by itself; how many there are is published with them."""
+    from privurn.releases.privatise import privatise
+
+    if guarantee.neighbouring != "replace-one":
+        raise DomainError("every privatised record is published: their number is no secret.", hint="Leave neighbouring out")
+    promised = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "contributions": guarantee.contributions}
+    return privatise(data, channel, **promised, **making)
+
+
+def _sums(data: Any, sums: "Sums", guarantee: Guarantee, *, domain: Any, progress: Any, **paid: Any) -> "ReleasedStatistics":
+    """Sums over all records."""
+    from privurn.releases.statistics import release_statistics
+
+    budget = sums.budget(guarantee)
+    made = sums.calibrate(domain, budget)
+    progress("adding up")
+    return release_statistics(data, mechanism=made, budget=budget, **paid)
+
+
+_OTHERS: dict[str, Callable[..., Any]] = {"records": _records, "sums": _sums}
+"""What reads something else than counts of cells."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def cell_batches(
             wanted.append(f"({reads} IS NOT NULL)::UTINYINT + 2 * ({source.value(name)} IS NOT NULL)::UTINYINT AS r{i}")
             untyped.append(i)
     clamped = {} if special is None else special.clamped(source)
-    wanted += [f"({condition})::UTINYINT AS s{i}" for i, condition in enumerate(clamped.values())]
+    wanted += [f"coalesce({condition}, false)::UTINYINT AS s{i}" for i, condition in enumerate(clamped.values())]
     records = records_sql(source, domain.columns)
     reader = source.connection.sql(f"SELECT {', '.join(wanted)} {records}").to_arrow_reader(BATCH)
     rows = 0

@@ -28,9 +28,12 @@ class ColumnSql:
     """It has a value, but none of the column's kind: text among numbers, or a label that is not listed."""
     below: str | None
     above: str | None
+    """NaN is above all numbers, in every engine."""
     cell: str
     reads: str | None
     """For untyped columns: what was readable, else NULL."""
+    number: str | None = None
+    """Of a column of numbers: the number, NULL where there is none."""
 
 
 def column_sql(source: Source, name: str, domain: ColumnDomain, position: int) -> ColumnSql:
@@ -43,12 +46,12 @@ def column_sql(source: Source, name: str, domain: ColumnDomain, position: int) -
     untyped = name in source.untyped
     if not untyped and not is_number(source.types[name]):
         raise text_for_number(name)
-    number, missing = f"t.x{position}", f"{source.value(name)} IS NULL"
+    number, missing = f"t.x{position}", f"{source.stored(name)} IS NULL"
     cell, below, above = _grid_sql(domain, number) if isinstance(domain, Grid) else _bins_sql(as_bins(domain), number)
     reads, is_nan = number, f"coalesce(isnan({number}), false)"
     if not source.published:  # text that reads as NaN is a missing number
         reads, missing = f"nullif({number}, {NAN})", f"({missing} OR {is_nan})"
-    return ColumnSql(missing, f"({number} IS NULL OR {is_nan})", below, above, cell, reads if untyped else None)
+    return ColumnSql(missing, f"({number} IS NULL OR {is_nan})", below, above, cell, reads if untyped else None, number)
 
 
 def records_sql(source: Source, columns: Mapping[str, ColumnDomain | OpenLabels], *, extra: str = "") -> str:
@@ -63,20 +66,30 @@ def records_sql(source: Source, columns: Mapping[str, ColumnDomain | OpenLabels]
         elif isinstance(domain, Dates):
             read += f", {source.dialect.moment(source.value(name), source.types[name])} AS x{i}"
         elif not isinstance(domain, OpenLabels):
-            read += f", {source.dialect.number(source.value(name), source.types[name])} AS x{i}"
+            read += f", {source.dialect.number(source.stored(name), source.types[name])} AS x{i}"
     return f"FROM (SELECT t.*{read}{extra} FROM t) AS t{joins}"
 
 
-def cell_expression(source: Source, name: str, domain: ColumnDomain, position: int) -> tuple[str, str | None]:
-    """SQL for the cell of a record, negative where it breaks a declaration; for untyped columns also what was readable."""
+def cell_expression(
+    source: Source, name: str, domain: ColumnDomain, position: int, *, ends: tuple[int, int] | None = None
+) -> tuple[str, str | None]:
+    """SQL for the cell of a record, negative where it breaks a declaration; for untyped columns also what was readable.
+
+    Of a number little is asked: what it is where it is none is only looked into where it is NULL or above the others. `ends`
+    are for records that are clamped, in place of the first and the last cell.
+    """
     sql = column_sql(source, name, domain, position)
-    cases = [(sql.missing, MISSING if domain.null_cell is None else domain.null_cell)]
-    cases.append((sql.strange, OUTSIDE if domain.unreadable_cell is None else domain.unreadable_cell))
-    if sql.below is not None and sql.above is not None:
-        outside = OUTSIDE if domain.outside_cell is None else domain.outside_cell
-        low, high = (0, domain.n_values - 1) if domain.outside == "clamp" else (outside, outside)
-        cases += [(sql.below, low), (sql.above, high)]
-    whens = " ".join(f"WHEN {condition} THEN {cell}" for condition, cell in cases)
+    missing = MISSING if domain.null_cell is None else domain.null_cell
+    strange = OUTSIDE if domain.unreadable_cell is None else domain.unreadable_cell
+    outside = OUTSIDE if domain.outside_cell is None else domain.outside_cell
+    low, high = ends or ((0, domain.n_values - 1) if domain.outside == "clamp" else (outside, outside))
+    cases: list[tuple[str | None, object]] = [(sql.missing, missing), (sql.strange, strange)]
+    cases += [(sql.below, low), (sql.above, high)]
+    if sql.number is not None:
+        none = f"CASE WHEN {sql.missing} THEN {missing} ELSE {strange} END"
+        end = f"CASE WHEN isnan({sql.number}) THEN {none} ELSE {high} END"
+        cases = [(f"{sql.number} IS NULL", none), (sql.below, low), (sql.above, end)]
+    whens = " ".join(f"WHEN {condition} THEN {cell}" for condition, cell in cases if condition is not None)
     return f"CASE {whens} ELSE {sql.cell} END", sql.reads
 
 
@@ -94,7 +107,7 @@ def _grid_sql(domain: Grid, number: str) -> tuple[str, str, str]:
     below = f"{number} < {double(float(low - domain.spacing / 2))}"
     above = f"{number} >= {double(float(high + domain.spacing / 2))}"
     nearest = f"floor(({number} - {double(float(low))}) / {double(step)} + {double(0.5)})"
-    cell = f"least(greatest(TRY_CAST({nearest} AS BIGINT), 0), {domain.n_values - 1})"
+    cell = f"TRY_CAST(least(greatest({nearest}, {double(0.0)}), {double(domain.n_values - 1.0)}) AS BIGINT)"
     return cell, below, above
 
 

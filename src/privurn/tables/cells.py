@@ -60,7 +60,8 @@ def grid_numbers(domain: Grid, cells: range | NDArray[np.int64]) -> NDArray[Any]
     first, each = int(low * common), int(step * common)
     largest = max(abs(first), abs(int(high * common)), common)
     if largest < 2**53:  # sums and products stay far within 64 bits, and are exact as floats
-        points = first + each * np.asarray(cells, np.int64)
+        numbered = np.arange(cells.start, cells.stop, cells.step) if isinstance(cells, range) else cells
+        points = first + each * numbered
         return points if common == 1 else points / common
     whole = common == 1 and low >= -(2**63) and high < 2**63
     distinct, place = (cells, slice(None)) if isinstance(cells, range) else np.unique(cells, return_inverse=True)

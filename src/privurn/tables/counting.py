@@ -1,5 +1,7 @@
 """From an opened table to counts."""
 
+from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,13 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import DomainError
-from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused, unreadable
+from privurn.tables.cell_expressions import cell_expression, records_sql, refused, unreadable
 from privurn.tables.database import connect
 from privurn.tables.source import Source
 from privurn.tables.special_cells import SpecialCells
+
+MOST_CODES = 2**62
+"""Of joint cells with two more of each column for what is clamped there; with more nothing is told of it."""
 
 
 def count_cells(
@@ -24,19 +29,19 @@ def count_cells(
     source.check_columns(list(domain.columns))
     named = list(domain.columns.items())
     cells, readable, joint, broken, radix = [], [], [], [], 1
+    watched = special is not None and prod(column.size + 2 for _, column in named) < MOST_CODES
+    widths = {name: column.size + 2 * (watched and column.outside == "clamp") for name, column in named}
     for i, (name, column) in enumerate(named):
-        expression, reads = cell_expression(source, name, column, i)
+        ends = (column.size, column.size + 1) if widths[name] > column.size else None
+        expression, reads = cell_expression(source, name, column, i, ends=ends)
         cells.append(f"{expression} AS c{i}")
         joint.append(f"CAST({radix} AS BIGINT) * c{i}")
-        broken += [f"WHEN c{i} = {each} THEN {each - 2 * i}" for each in (MISSING, OUTSIDE)]
+        broken.append(f"WHEN c{i} < 0 THEN c{i} - {2 * i}")
         if reads is not None:
             readable.append((name, reads))
-        radix *= column.size
+        radix *= widths[name]
     wanted = "".join(f", {reads} AS r{i}, {source.value(name)} AS p{i}" for i, (name, reads) in enumerate(readable))
     sums = "".join(f", count(r{i}) AS readable_{i}, count(p{i}) AS present_{i}" for i in range(len(readable)))
-    clamped = {} if special is None else special.clamped(source)
-    wanted += "".join(f", {condition} AS s{i}" for i, condition in enumerate(clamped.values()))
-    sums += "".join(f", count_if(s{i}) AS special_{i}" for i in range(len(clamped)))
     records = f"SELECT {', '.join(cells)}{wanted} {records_sql(source, domain.columns)}"
     cell = f"CASE {' '.join(broken)} ELSE {' + '.join(joint)} END"
     query = f"SELECT cell, count(*) AS n{sums} FROM (SELECT *, {cell} AS cell FROM ({records})) GROUP BY cell"
@@ -49,18 +54,35 @@ def count_cells(
             raise unreadable(name, domain.columns[name])
     found = integers(table["cell"])
     if found.min(initial=0) < 0:
-        at = [divmod(-1 - int(each), 2) for each in found[found < 0]]  # column, and whether its value is outside
+        at = [divmod(-1 - int(each), 2) for each in found[found < 0]]  # column, and whether it is OUTSIDE rather than MISSING
         names = {kind: {named[i][0] for i, outside in at if outside == kind} for kind in (0, 1)}
         raise refused(dict(named), missing=names[0], outside=names[1])
-    counts = CountTable.from_cells(found, integers(table["n"]), rows=rows)
+    numbers = integers(table["n"])
     if special is not None:
-        rest = counts.values
-        for name, column in named:
-            rest, own = np.divmod(rest, column.size)
-            special.add_cells(name, own, counts.counts)
-        for i, key in enumerate(clamped):
-            special.found[key] += sum(int(each) for each in table[f"special_{i}"].to_pylist())
-    return counts
+        found, numbers = _told(special, widths, found, numbers)
+    return CountTable.from_cells(found, numbers, rows=rows)
+
+
+def _told(
+    special: SpecialCells, widths: Mapping[str, int], codes: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Joint cells and their numbers of records, from codes with two more for what is clamped, of which `special` is told."""
+    cells, radix, clamped = np.zeros_like(codes), 1, 0
+    for name, width in widths.items():
+        codes, own = np.divmod(codes, width)
+        size = special.columns[name].size
+        if width > size:
+            clamped += int((own >= size).sum())
+            own = special.unclamped(name, own, numbers)
+        special.add_cells(name, own, numbers)
+        cells += radix * own
+        radix *= size
+    if clamped == 0:
+        return cells, numbers
+    distinct, place = np.unique(cells, return_inverse=True)
+    totals = np.zeros(len(distinct), np.int64)
+    np.add.at(totals, place, numbers)
+    return distinct, totals
 
 
 def count_labels(source: Source, column: str) -> CountTable:

@@ -74,12 +74,15 @@ class Source:
         """A column in SQL."""
         return f"t.{places(list(self.types))[list(self.types).index(column)]}"
 
+    def stored(self, column: str) -> str:
+        """A column in SQL as it is read: text without the blanks around it, of which nothing is left where it is missing."""
+        bare = self.reference(column)
+        return f"nullif(trim(BOTH {text_literal(BLANKS)} FROM {bare}), '')" if self.types[column] == "VARCHAR" else bare
+
     def value(self, column: str) -> str:
-        """A column in SQL as it is compared: text without the blanks around it; NaN and empty text are missing."""
-        bare, stored = self.reference(column), self.types[column]
-        if stored == "VARCHAR":
-            return f"nullif(trim(BOTH {text_literal(BLANKS)} FROM {bare}), '')"
-        return f"nullif({bare}, CAST('nan' AS {stored}))" if stored in ("FLOAT", "DOUBLE") and not self.published else bare
+        """A column in SQL as it is compared: as it is read, but NaN is missing."""
+        read, kind = self.stored(column), self.types[column]
+        return f"nullif({read}, CAST('nan' AS {kind}))" if kind in ("FLOAT", "DOUBLE") and not self.published else read
 
     def number(self, column: str) -> str:
         """A column in SQL as a number; NULL where it holds none."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import Categories, ColumnDomain
+from privurn.domain import ColumnDomain
 from privurn.tables.cell_expressions import column_sql
 from privurn.tables.source import Source
 
@@ -30,14 +30,22 @@ class SpecialCells:
         self.found = {(name, kind): 0 for name in columns for kind in WORDS}
 
     def clamped(self, source: Source) -> dict[tuple[str, str], str]:
-        """Conditions in SQL for the records that are clamped, by column and end."""
+        """Conditions in SQL for the records that are clamped, by column and end; NULL where a record holds nothing."""
         conditions: dict[tuple[str, str], str] = {}
         for i, (name, domain) in enumerate(self.columns.items()):
-            if domain.outside == "clamp" and not isinstance(domain, Categories):
+            if domain.outside == "clamp":
                 sql = column_sql(source, name, domain, i)
-                plain = f"NOT ({sql.missing}) AND NOT ({sql.strange})"
-                conditions |= {(name, "below"): f"{plain} AND {sql.below}", (name, "above"): f"{plain} AND {sql.above}"}
+                number = "" if sql.number is None else f" AND NOT isnan({sql.number})"
+                conditions |= {(name, "below"): f"{sql.below}", (name, "above"): f"({sql.above}{number})"}
         return conditions
+
+    def unclamped(self, name: str, codes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Cells of a column, where the two numbers after its last cell stand for records below and above, which are counted."""
+        domain = self.columns[name]
+        below, above = codes == domain.size, codes == domain.size + 1
+        self.found[name, "below"] += int(counts[below].sum())
+        self.found[name, "above"] += int(counts[above].sum())
+        return np.where(below, 0, np.where(above, domain.n_values - 1, codes))
 
     def add_cells(self, name: str, cells: NDArray[Any], counts: NDArray[np.int64] | int = 1) -> None:
         """Records by their cells in a column."""

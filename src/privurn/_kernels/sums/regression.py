@@ -59,14 +59,18 @@ def update_record(model, theta, rng, row):
 
 def update_statistic(model, row, out):
     q = model.columns
-    at = q
+    centre, scale, rounder = model.centre, model.scale, model.rounder
     for j in range(q):
-        z = (row[j] - model.centre[j]) * model.scale[j]
+        z = (row[j] - centre[j]) * scale[j]
         z = -1.0 if z < -1.0 else (1.0 if z > 1.0 else z)
-        out[j] = (z + model.rounder) - model.rounder
-    for j in range(q):
-        for k in range(j, q):
-            out[at] = out[j] * out[k] - (model.offset if j == k else 0.0)
+        out[j] = (z + rounder) - rounder
+    at = q
+    for j in range(q):  # squares apart from products: a question in the inner loop would cost half a sweep
+        z = out[j]
+        out[at] = z * z - model.offset
+        at += 1
+        for k in range(j + 1, q):
+            out[at] = z * out[k]
             at += 1
 
 

@@ -14,6 +14,7 @@ from privurn.privacy.profile import Guarantee
 class ChannelRecipe(Asked, ABC):
     """The constructor only stores; `calibrate` of one of the two kinds below refuses."""
 
+    reads: ClassVar[str] = "records"
     pure: ClassVar[bool] = True
     """Whether its guarantee has no delta."""
 

@@ -61,6 +61,7 @@ class StatisticMechanism(Mechanism):
     size_noise: NoiseLaw | None = None
     contributions: int = 1
     model: ClassVar[str]
+    usual_noise: ClassVar[str] = "laplace"  # where none is asked for; others where the sums are of whole numbers
     adds_noise: ClassVar[bool] = True
     saves_data: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False

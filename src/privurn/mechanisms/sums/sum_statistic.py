@@ -25,6 +25,8 @@ class SumStatistic(NumberStatistic):
     replaced moves the sum by at most `upper`.
     """
 
+    usual_noise: ClassVar[str] = "discrete-laplace"
+
     column: str
     upper: int = 1
 

@@ -31,6 +31,7 @@ class TableStatistic(StatisticMechanism):
 
     domain: JointDomain
     model: ClassVar[str] = "table"
+    usual_noise: ClassVar[str] = "discrete-laplace"
     reads_text: ClassVar[bool] = True
     inferred_from: ClassVar[Kind] = "counts"
 

@@ -1,7 +1,7 @@
 """The urns of _kernels/urn.py in integers of any length: the same slots in the same order, so the same law.
 
 For an alpha, strength or discount of so many digits that the slots do not fit in 63 bits. Some microseconds a record,
-where the kernels need a fraction of one. tests/exact/test_long_slots.py compares the two on every sequence of integers.
+where the kernels need a fraction of one. tests/exact/test_long_integer_urn.py compares the two on every sequence of integers.
 """
 
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.mechanisms.slots import Slots
+from privurn.mechanisms.integer_urn import Slots
 from privurn.privacy.entropy import Entropy
 
 

@@ -1,7 +1,7 @@
 """Urns in whole slots: cumulative numbers with a constant-time look-up, in 64 bits where everything fits.
 
 Whether it fits is decided in Python's own integers, before an array is made. Where it does not (an alpha of many digits, or
-an enormous table) the arrays hold Python's integers too, and mechanisms/long_slots.py draws from the same urn.
+an enormous table) the arrays hold Python's integers too, and mechanisms/long_integer_urn.py draws from the same urn.
 """
 
 from dataclasses import dataclass

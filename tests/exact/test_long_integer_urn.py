@@ -17,14 +17,14 @@ from privurn._kernels.urns.urn import update_cells, update_tables
 from privurn.audits import mechanism_sampler
 from privurn.counts import CountTable
 from privurn.errors import DomainError, ModelError
-from privurn.mechanisms import long_slots
+from privurn.mechanisms import long_integer_urn
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import LONGEST_DENOMINATOR, DirichletMultinomial
 from privurn.mechanisms.histogram_sampling import sample_cells
+from privurn.mechanisms.integer_urn import guided
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
-from privurn.mechanisms.slots import guided
 from privurn.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 
 F = Fraction
@@ -85,7 +85,7 @@ def test_long_draws_of_cells_are_the_kernel_s_on_every_sequence(alpha):
         for draws in paths(slots.total, slots.per_ball, 2):
             out = np.empty(2, np.int64)
             update_cells(np.array(draws), slots.per_ball, slots.uniform, slots.per_cell, *guided(slots.ends), slots.cells, out)
-            drawn = long_slots.draw_cells(slots, records=2, entropy=Scripted(*draws))
+            drawn = long_integer_urn.draw_cells(slots, records=2, entropy=Scripted(*draws))
             assert drawn.tolist() == out.tolist()
             law[tuple(out.tolist())] = law.get(tuple(out.tolist()), 0) + 1
             total += 1
@@ -104,7 +104,7 @@ def test_long_draws_of_tables_are_the_kernel_s_on_every_sequence(strength, disco
         for draws in paths(p + q * urn.n, q, 3):
             out, opened = np.empty(3, np.int64), np.empty(3, np.bool_)
             n_new = update_tables(np.array(draws), p, q, r, *guided(ends), out, opened)
-            drawn, new = long_slots.draw_tables(p, q, r, ends, records=3, entropy=Scripted(*draws))
+            drawn, new = long_integer_urn.draw_tables(p, q, r, ends, records=3, entropy=Scripted(*draws))
             assert (drawn.tolist(), new) == (out.tolist(), n_new)
             law[tuple(out.tolist())] = law.get(tuple(out.tolist()), 0) + 1
             total += 1
