@@ -1,9 +1,10 @@
 """How much does privurn cost on Spark, beside what Spark itself takes for counting and for writing?
 
 Targets: counting at most 1.3 times a bare GROUP BY of the same column in the same session; a release of 20 million records
-written at least half as fast as Spark writes 20 million generated integers. Needs pyspark and Java; not part of `make bench`.
+written at least half as fast as Spark writes 20 million generated integers. Noise, which has no target, is set beside the same
+integers through a Python function that gives them back. Needs pyspark and Java; not part of `make bench`.
 
-    python -m benchmarks.spark [--counting ROWS] [--writing RECORDS] [--repeats R] [--master local[2]]
+    python -m benchmarks.spark [--counting ROWS] [--writing RECORDS] [--noising RECORDS] [--repeats R] [--master local[2]]
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 import privurn
-from privurn.domain import Grid, JointDomain
+from privurn.domain import Bounds, Categories, Grid, JointDomain
 from privurn.tables import count_cells, open_table
 from privurn.tables.spark_files import settings
 
@@ -115,10 +116,37 @@ def writing(session: Any, records: int, folder: Path, repeats: int) -> None:
     print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
+def noising(session: Any, records: int, folder: Path) -> None:
+    """Noise records of one column in the executors, once, as it is only done once; and save them in parts."""
+    session.conf.set("spark.privurn.staging", str(folder))
+    table = session.range(records).selectExpr(f"CAST(pmod(hash(id), {CELLS}) AS BIGINT) AS x")
+    through, where = folder / "through", folder / "noised"
+
+    def theirs() -> None:
+        shutil.rmtree(through, ignore_errors=True)
+        table.mapInArrow(lambda batches: batches, "x bigint").write.parquet(str(through))
+
+    bare = best(theirs, 1)
+    made: list[Any] = []
+    kinds: dict[str, Any] = {
+        "Laplace": {"domain": {"x": Bounds(0, CELLS - 1)}},
+        "randomised response": {"domain": {"x": Categories(range(CELLS))}},
+    }
+    for name, asked in kinds.items():
+        drawn = timed(lambda asked=asked: made.append(privurn.privatise(table, epsilon=1, **asked)))  # type: ignore[misc]
+        shutil.rmtree(where, ignore_errors=True)
+        saved = timed(lambda: made[-1].save(where, file_format="parquet"))
+        assert made[-1].table.num_rows == records
+        print(f"noise {records:,} records ({name}): Spark gives them to Python and writes them in {bare};", end=" ")
+        print(f"privurn checks, noises and stages in {drawn}: {ratio(drawn, bare)} times as long; saves in {saved};", end=" ")
+        print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--counting", type=int, default=20_000_000)
     parser.add_argument("--writing", type=int, default=20_000_000)
+    parser.add_argument("--noising", type=int, default=20_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
@@ -134,6 +162,8 @@ def main() -> None:
             counting(session, asked.counting, Path(folder), asked.repeats)
         if asked.writing:
             writing(session, asked.writing, Path(folder), asked.repeats)
+        if asked.noising:
+            noising(session, asked.noising, Path(folder))
     session.stop()
 
 

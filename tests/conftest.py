@@ -75,6 +75,8 @@ KERNELS = {
         "test_unbiased_beside",
     },
     "spark": {
+        "test_engine_files",
+        "test_engine_types",
         "test_engines",
         "test_spark_output",
     },

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from privurn.domain import Bins, Categories, Dates, Grid, JointDomain
 from privurn.errors import PrivurnError
-from privurn.tables import count_cells, open_table
+from privurn.tables import count_cells, count_labels, open_table
 from privurn.tables.marginals import count_sets
 from privurn.tables.special_cells import SpecialCells
 
@@ -104,6 +104,11 @@ def outcome(work):
 def cells(data, domain):
     with open_table(data) as source:
         return outcome(lambda: count_cells(source, JointDomain(domain)))
+
+
+def labels(data, column):
+    with open_table(data) as source:
+        return outcome(lambda: count_labels(source, column))
 
 
 def untyped(table):

@@ -17,7 +17,7 @@ from spark_session import LITTLE, MASTER, why_not
 pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parent
-SUITE = ("test_engines.py", "test_spark_output.py")
+SUITE = ("test_engines.py", "test_engine_files.py", "test_engine_types.py", "test_spark_output.py")
 AT_LEAST = 83
 """Tests of the suite."""
 

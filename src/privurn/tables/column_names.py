@@ -46,3 +46,12 @@ def parquet_names(files: Sequence[str]) -> list[str]:
     if any(layout != names for layout in layouts) and max(alike.values()) > 1:
         raise FormatError("the files have columns whose names differ in capitals only.", hint="Rename them first")
     return names
+
+
+def old_instants(files: Sequence[str]) -> set[str]:
+    """Columns of Parquet files that hold the old timestamps of 96 bits: instants, as Spark, which writes them, reads them."""
+    import pyarrow.parquet
+
+    schemas = [pyarrow.parquet.ParquetFile(file).schema for file in files]
+    columns = [schema.column(i) for schema in schemas for i in range(len(schema))]
+    return {each.path for each in columns if each.physical_type == "INT96"}

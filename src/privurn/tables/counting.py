@@ -12,6 +12,7 @@ from privurn.domain import JointDomain
 from privurn.errors import DomainError
 from privurn.tables.cell_expressions import cell_expression, records_sql, refused, unreadable
 from privurn.tables.database import connect
+from privurn.tables.dialects import DUCKDB
 from privurn.tables.source import Source
 from privurn.tables.special_cells import SpecialCells
 
@@ -104,7 +105,9 @@ def written(table: Any) -> Any:
         return table
     with connect() as connection:
         connection.register("found", table)
-        query = "SELECT CAST(label AS VARCHAR) AS label, CAST(sum(n) AS BIGINT) AS n FROM found GROUP BY 1 ORDER BY 1"
+        [(_, stored, *_), _] = connection.sql("DESCRIBE found").fetchall()
+        text = DUCKDB.text("label", str(stored))
+        query = f"SELECT {text} AS label, CAST(sum(n) AS BIGINT) AS n FROM found GROUP BY 1 ORDER BY 1"
         return connection.sql(query).to_arrow_table()
 
 

@@ -29,6 +29,16 @@ def _database(process: int) -> Any:
 
 def connect() -> Any:
     """A connection of its own: what is registered or made temporary in it, nobody else sees, and it goes when it is closed."""
+    import duckdb
+
+    try:
+        return _connected()
+    except duckdb.FatalException:  # DuckDB has given up on the database: whoever saw that first may not have said so
+        forget()
+        return _connected()
+
+
+def _connected() -> Any:
     connection = _database(os.getpid()).cursor()
     for setting in OF_A_CONNECTION:
         connection.execute(setting)

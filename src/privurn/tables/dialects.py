@@ -19,13 +19,29 @@ LONGEST_EXACT = 15
 
 DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
+NOT_COMPARED = re.compile(r"BLOB|BIT|INTERVAL|VARIANT|GEOMETRY|.*\]|(STRUCT|MAP|UNION)\(.*", re.DOTALL)
+"""Of DuckDB's types: binary, nested and interval ones, whose text is another in other engines."""
+
 WRITTEN_ALIKE = ("BOOLEAN", "BIGINT", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 """Types whose values Spark can be made to write as DuckDB does, apart from decimals."""
 
 DAY = "CAST(86400000000 AS BIGINT)"
 """In microseconds."""
 
+FIRST_WRITTEN, LAST = -106_751_991 * 86_400_000_000, 2**63 - 1
+"""In microseconds: the first moment that DuckDB can write, and what it takes, with either sign, for an infinity."""
+
+LAST_DAY, DAYS = 2**31 - 1, 106_751_991
+"""The same infinity among dates, and how many days from 1970 a date can be a moment."""
+
 NAN = "CAST('nan' AS DOUBLE)"
+
+
+def not_compared() -> DomainError:
+    """The same in all engines, whatever they call the type."""
+    return DomainError(
+        "columns of binary, nested and interval types are not compared with categories.", hint="Cast the column to text first"
+    )
 
 
 def double(number: float) -> str:
@@ -130,8 +146,14 @@ class DuckDB(Dialect):
         return "row_number() OVER ()"
 
     def text(self, value: str, stored: str) -> str:
-        """What the cast says is the rule for all engines."""
-        return value if stored == "VARCHAR" else f"CAST({value} AS VARCHAR)"
+        """What the cast says is the rule for all engines. Infinite moments, and those that DuckDB fails on, have no text."""
+        if stored == "VARCHAR":
+            return value
+        if stored == "DATE":
+            value = f"CASE WHEN isfinite({value}) THEN {value} END"
+        elif stored.startswith("TIMESTAMP") and not stored.endswith("_NS"):  # within the cast: it looks at all distinct values
+            value = f"CASE WHEN {self.moment(value, stored)} >= {FIRST_WRITTEN} THEN {value} END"
+        return f"CAST({value} AS VARCHAR)"
 
     def label(self, value: str, stored: str) -> str:
         """Minus zero is zero, as in Spark."""
@@ -140,6 +162,8 @@ class DuckDB(Dialect):
 
     def converted(self, value: str, stored: str, wanted: str) -> str:
         """Types have the names that are used here."""
+        if NOT_COMPARED.fullmatch(stored):
+            raise not_compared()
         return self.text(value, stored) if wanted == "VARCHAR" else f"CAST({value} AS {wanted})"
 
 
@@ -162,17 +186,20 @@ class Spark(Dialect):
         """From parts of local times, which a time zone would move. Text is read too differently to be read at all."""
         if stored == "VARCHAR":
             raise DomainError("Spark does not read dates from text here.", hint="Cast the column to dates or timestamps first")
-        if stored == "TIMESTAMP WITH TIME ZONE":
-            return f"unix_micros({value})"
-        days = f"unix_date(TRY_CAST({value} AS DATE)) * {DAY}"
+        days = f"unix_date(TRY_CAST({value} AS DATE))"
         if stored == "DATE":
-            return days
-        seconds = f"3600 * hour({value}) + 60 * minute({value}) + extract(SECOND FROM {value})"
-        return f"{days} + TRY_CAST(1000000 * ({seconds}) AS BIGINT)"
+            return f"CASE WHEN {days} BETWEEN -{DAYS} AND {DAYS} THEN {days} * {DAY} END"
+        micros = f"unix_micros({value})"
+        if stored == "TIMESTAMP":
+            seconds = f"3600 * hour({value}) + 60 * minute({value}) + extract(SECOND FROM {value})"
+            rest = f"TRY_CAST(1000000 * ({seconds}) AS BIGINT)"
+            later = f"({days} + 1) * {DAY} + ({rest} - {DAY})"  # of the first day the beginning is beyond 64 bits
+            micros = f"CASE WHEN {days} < 0 THEN {later} ELSE {days} * {DAY} + {rest} END"
+        return f"nullif(nullif({micros}, {LAST}), -{LAST})"
 
     def day(self, moment: str) -> str:
         """By days since 1970, because Spark's instants have the session's time zone."""
-        return f"date_from_unix_date(TRY_CAST((({moment}) - pmod({moment}, {DAY})) DIV {DAY} AS INT))"
+        return f"date_from_unix_date(TRY_CAST((({moment}) DIV {DAY}) - IF(({moment}) % {DAY} < 0, 1, 0) AS INT))"
 
     def quotient(self, number: str, by: int) -> str:
         """With an operator of its own."""
@@ -187,27 +214,35 @@ class Spark(Dialect):
         return "monotonically_increasing_id()"
 
     def text(self, value: str, stored: str) -> str:
-        """As DuckDB writes it: no plus before years of five digits, instants in UTC and marked so."""
+        """As DuckDB writes it: no plus before years of five digits, (BC) behind older days, instants in UTC and marked so."""
         if stored == "VARCHAR":
             return value
         if stored not in WRITTEN_ALIKE and not DECIMAL.fullmatch(stored):
-            raise DomainError(
-                f"columns of Spark's type {stored} are not compared with categories.", hint="Cast the column to text first"
-            )
-        if stored == "TIMESTAMP WITH TIME ZONE":
-            return f"concat({self._instant(value)}, '+00')"
+            raise not_compared()
         plain = f"TRY_CAST({value} AS STRING)"
-        return f"ltrim('+', {plain})" if stored in ("DATE", "TIMESTAMP") else plain
+        if stored == "DATE":
+            return f"CASE WHEN unix_date({value}) NOT IN ({LAST_DAY}, -{LAST_DAY}) THEN {self._day_text(value)} END"
+        if stored not in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
+            return plain
+        local = f"concat({self._day_text(f'TRY_CAST({value} AS DATE)')}, ' ', substring_index({plain}, ' ', -1))"
+        written = local if stored == "TIMESTAMP" else f"concat({self._instant(value)}, '+00')"
+        return f"CASE WHEN {self.moment(value, stored)} >= {FIRST_WRITTEN} THEN {written} END"
 
     def label(self, value: str, stored: str) -> str:
         """The value: Spark and DuckDB write floats differently, and of distinct ones there are few enough to write here."""
         return value
 
+    def _day_text(self, day: str) -> str:
+        """A date; the year before 1 is 1 BC."""
+        year = f"TRY_CAST(1 - year({day}) AS STRING)"
+        before = f"concat(lpad({year}, greatest(4, length({year})), '0'), right(TRY_CAST({day} AS STRING), 6), ' (BC)')"
+        return f"CASE WHEN year({day}) < 1 THEN {before} ELSE ltrim('+', TRY_CAST({day} AS STRING)) END"
+
     def _instant(self, value: str) -> str:
         """An instant in UTC, whatever time zone the session has."""
         micros = f"unix_micros({value})"
         rest = f"pmod({micros}, {DAY})"
-        day = f"ltrim('+', TRY_CAST({self.day(micros)} AS STRING))"
+        day = self._day_text(self.day(micros))
         seconds = f"({rest} DIV 1000000)"
         clock = ", ':', ".join(
             f"lpad(TRY_CAST({part} AS STRING), 2, '0')"

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import FormatError
-from privurn.tables.column_names import check_names, parquet_names, places
+from privurn.tables.column_names import check_names, old_instants, parquet_names, places
 from privurn.tables.csv_header import read_header
 from privurn.tables.csv_lines import check_lines
 from privurn.tables.database import connect, forget
 from privurn.tables.files import DataFiles, find_files, readable
-from privurn.tables.source import Source, text_literal
+from privurn.tables.source import NOTHING, Source, text_literal
 from privurn.tables.spark_files import LONGEST_DECIMAL, SparkFiles
 
 BEYOND = 10**400
@@ -83,7 +83,7 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
                 columns, untyped = _register_files(connection, found, names)
                 rows = partial(_count, connection)
             described = connection.execute("DESCRIBE SELECT * FROM t").fetchall()
-            types = {name: str(dtype) for name, (_, dtype, *_) in zip(columns, described, strict=True)}
+            types = {name: _type(str(dtype)) for name, (_, dtype, *_) in zip(columns, described, strict=True)}
             yield Source(connection, kind, types, rows, size or rows, frozenset(types) if untyped == {"*"} else untyped, found)
     except (duckdb.Error, UnicodeError, pa.ArrowException, RuntimeError) as error:
         if str(error) == "Query interrupted" or isinstance(error, duckdb.InterruptException):  # DuckDB's words for Ctrl-C
@@ -96,6 +96,10 @@ def open_table(data: Any, *, sized: bool = False) -> Iterator[Source]:
     finally:
         with suppress(duckdb.Error):
             connection.close()
+
+
+def _type(described: str) -> str:
+    return NOTHING if described == '"NULL"' else described
 
 
 def _without_content(error: Exception, *, file: bool) -> FormatError:
@@ -168,9 +172,15 @@ def _register_files(connection: Any, found: DataFiles, names: list[str]) -> tupl
     listed = "[" + ", ".join(text_literal(each) for each in names) + "], hive_partitioning = false"
     if found.reader == "parquet":
         columns = parquet_names(names)
+        own, instants = places(columns), old_instants(names)
         connection.execute(
-            f"CREATE TEMP VIEW t({', '.join(places(columns))}) AS SELECT * FROM read_parquet({listed}, union_by_name = true)"
+            f"CREATE TEMP VIEW stored({', '.join(own)}) AS SELECT * FROM read_parquet({listed}, union_by_name = true)"
         )
+        read = [
+            f"CAST({place} AS TIMESTAMP WITH TIME ZONE) AS {place}" if name in instants else place
+            for name, place in zip(columns, own, strict=True)
+        ]
+        connection.execute(f"CREATE TEMP VIEW t AS SELECT {', '.join(read)} FROM stored")
         return columns, frozenset()
     header = read_header(names)
     check_lines(names)

@@ -49,8 +49,8 @@ def cells_elsewhere(source: Source, domain: JointDomain) -> tuple[Answer, int]:
     if missing or outside:
         raise refused(dict(named), missing=missing, outside=outside)
     joint, radix = [], 1
-    for (_, each), cell in zip(named, cells, strict=True):
-        joint.append(f"CAST({radix} AS BIGINT) * ({cell})")
+    for (_, each), cell in zip(named, cells, strict=True):  # at least 0: of a table that changes a record may be broken now
+        joint.append(f"CAST({radix} AS BIGINT) * greatest({cell}, 0)")
         radix *= each.size
     return source.connection.sql(f"SELECT {' + '.join(joint)} AS cell {records_sql(source, domain.columns)}"), n
 

@@ -16,6 +16,9 @@ MOST_SHOWN = 20
 ENOUGH = 3
 """Letters by which a name may be known."""
 
+NOTHING = "BIGINT"
+"""The type of a column that has none, because it holds nothing: whole numbers that are all missing."""
+
 NAMED = "Name it, for example domain={'income': Grid(0, 100, 1)}"
 
 

@@ -19,13 +19,14 @@ from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.dialects import SPARK
 from privurn.tables.engine import Answer
 from privurn.tables.files import REMOTE, find_files, readable
-from privurn.tables.source import Source
+from privurn.tables.source import NOTHING, Source
 from privurn.tables.spark_csv import read_csv
 from privurn.tables.spark_files import SparkFiles, replaced_errors, session_builder, spark_schema, unreadable_columns
 from privurn.tables.spark_tasks import SparkTasks
 
 STORED = {
     "boolean": "BOOLEAN",
+    "void": NOTHING,
     "tinyint": "BIGINT",
     "smallint": "BIGINT",
     "int": "BIGINT",
@@ -38,6 +39,14 @@ STORED = {
 }
 """What Spark's types are called here; decimals, text and times of day besides."""
 
+
+READING = {
+    "recursiveFileLookup": "true",
+    "mergeSchema": "true",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""Parquet files: folders called a=1 are no columns, and old dates are what the files say."""
 
 STAGING = "spark.privurn.staging"
 """Setting of a session: a folder that driver and executors share, for records that are noised."""
@@ -108,7 +117,7 @@ def open_spark(data: Any) -> Iterator[Source]:
             yield replace(source, found=found, tasks=source.tasks and SparkTasks(data.session, data.staging))
             return
         with unreadable_columns(() if found is None else found.files):
-            frame = session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true").parquet(*names)
+            frame = session.read.options(**READING).parquet(*names)
             source = stack.enter_context(_opened(frame, "path", text_is_untyped=False))
         source = replace(source, tasks=source.tasks and SparkTasks(data.session, data.staging))
         if found is None:

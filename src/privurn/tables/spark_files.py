@@ -97,14 +97,15 @@ def is_here(master: str) -> bool:
 
 @contextmanager
 def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can count it") -> Iterator[None]:
-    """Spark's complaints without the records that they quote."""
+    """Spark's complaints, and those of what reads its answers, without the records that they quote."""
+    import duckdb
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError, pa.ArrowException, UnicodeError, ConnectionError) as error:
+    except (PySparkException, Py4JError, duckdb.Error, pa.ArrowException, UnicodeError, ConnectionError) as error:
         raise FormatError(
             f"Spark cannot {doing} ({type(error).__name__}).",
             hint=f"{hint}; details are withheld because they could quote a record",
@@ -113,7 +114,7 @@ def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can coun
 
 @contextmanager
 def unreadable_columns(files: Sequence[Path]) -> Iterator[None]:
-    """Where Spark refuses Parquet files for the types that they store, the columns are named."""
+    """Where Spark refuses Parquet files for the names or types that they store, the columns are named."""
     import pyarrow.parquet
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -122,6 +123,7 @@ def unreadable_columns(files: Sequence[Path]) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError):
         schemas = [pyarrow.parquet.ParquetFile(file).schema for file in files]
+        _check_one_layout([schema.to_arrow_schema() for schema in schemas])
         columns = [schema.column(i) for schema in schemas for i in range(len(schema))]
         names = dict.fromkeys(each.path for each in columns if _seldom_read(each))
         if not names:
@@ -130,6 +132,25 @@ def unreadable_columns(files: Sequence[Path]) -> Iterator[None]:
             f"Spark does not read the types that the files store of {', '.join(map(repr, names))}.",
             hint="Leave Spark out, or write times in microseconds, times of day as text, and other numbers as doubles first",
         ) from None
+
+
+def _check_one_layout(schemas: Sequence[Any]) -> None:
+    """Spark takes names for the same that differ in capitals only, and seldom two types for one column."""
+    types: dict[str, set[str]] = {}
+    for schema in schemas:
+        for field in schema:
+            types.setdefault(field.name, set()).add(str(field.type))
+    if len({name.lower() for name in types}) < len(types):
+        raise FormatError(
+            "the files have columns whose names differ in capitals only, which Spark does not tell apart.",
+            hint="Leave Spark out, or rename them first",
+        )
+    several = [name for name, each in types.items() if len(each) > 1]
+    if several:
+        raise FormatError(
+            f"the files store {', '.join(map(repr, several))} in different types, and Spark does not read them together.",
+            hint="Leave Spark out, or write the files in one type first",
+        )
 
 
 def _seldom_read(column: Any) -> bool:
