@@ -56,6 +56,9 @@ def test_a_full_disk_is_said(monkeypatch, tmp_path, capsys):
         patch.setattr(sys, "stdout", full)
         assert exit_code(["verify", "nothing"], patch, tmp_path) == 2
     assert "No space left" in capsys.readouterr().err
+    with open("/dev/full", "w", buffering=1) as full, monkeypatch.context() as patch:  # by lines, as standard error is
+        patch.setattr(sys, "stderr", full)
+        assert exit_code(["infer", "nothing"], patch, tmp_path) == 2
 
 
 def test_what_cannot_be_encoded_is_escaped(monkeypatch):

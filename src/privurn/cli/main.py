@@ -145,7 +145,6 @@ def run() -> None:
         except SystemExit as stop:
             if stop.code == INTERRUPTED:  # typer has caught Ctrl-C itself
                 _interrupted()
-            sys.stdout.flush()
             raise
         except Exception as error:
             _unexpected(error)

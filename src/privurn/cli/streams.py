@@ -11,11 +11,11 @@ from privurn.errors import FormatError
 class Stream:
     """A stream that drops what nobody reads any more (`| head`): the command ends with its own exit code all the same.
 
-    Characters that it cannot encode are written as escapes. Where there is no room for the text, that is said.
+    Characters that it cannot encode are written as escapes. Where there is no room for what is `needed`, that is said.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, needed: bool = True) -> None:
+        self._stream, self._needed = stream, needed
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
@@ -36,7 +36,7 @@ class Stream:
             act()
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what waits in the buffer goes there, too
-            if not isinstance(error, BrokenPipeError):
+            if self._needed and not isinstance(error, BrokenPipeError):
                 raise FormatError(
                     f"the output cannot be written ({error.strerror}).",
                     hint="Files that were named with -o are complete; send the output elsewhere",
@@ -48,7 +48,7 @@ def kept_streams() -> Iterator[None]:
     """Standard output and error as such streams; a closed one is nobody's."""
     import sys
 
-    streams = [Stream(stream or open(os.devnull, "w")) for stream in (sys.stdout, sys.stderr)]  # noqa: SIM115
-    out, err = (cast(TextIO, each) for each in streams)
-    with redirect_stdout(out), redirect_stderr(err):
+    open_ones = [stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr)]  # noqa: SIM115
+    out, notes = Stream(open_ones[0]), Stream(open_ones[1], needed=False)
+    with redirect_stdout(cast(TextIO, out)), redirect_stderr(cast(TextIO, notes)):
         yield
