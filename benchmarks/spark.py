@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,8 +133,12 @@ def noising(session: Any, records: int, folder: Path) -> None:
         "Laplace": {"domain": {"x": Bounds(0, CELLS - 1)}},
         "randomised response": {"domain": {"x": Categories(range(CELLS))}},
     }
+
+    def noise(asked: Any) -> None:
+        made.append(privurn.privatise(table, epsilon=1, **asked))
+
     for name, asked in kinds.items():
-        drawn = timed(lambda asked=asked: made.append(privurn.privatise(table, epsilon=1, **asked)))  # type: ignore[misc]
+        drawn = timed(partial(noise, asked))
         shutil.rmtree(where, ignore_errors=True)
         saved = timed(lambda: made[-1].save(where, file_format="parquet"))
         assert made[-1].table.num_rows == records
