@@ -8,11 +8,12 @@ it, when the tree's number of records is flat a priori.
 import math
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import inner
 from privurn._kernels.trees.counts import common_ancestor, measured_log, noise_log, side_rise, whole_rise
 from privurn._kernels.whole_numbers import whole_below
 
 
-@compiled
+@inner
 def cell_of_record(counts, which, tree):
     """The node of the cell that holds the `which`-th record."""
     v = 0
@@ -24,7 +25,7 @@ def cell_of_record(counts, which, tree):
     return v
 
 
-@compiled
+@inner
 def urn_cell(counts, a_index, tree, rng):
     """The node of a cell that the next record falls into, given the counts and the concentrations."""
     v = 0
@@ -38,7 +39,7 @@ def urn_cell(counts, a_index, tree, rng):
     return v
 
 
-@compiled
+@inner
 def update_path(counts, v, d, tree):
     """Add d records to a cell and all nodes above it; returns the change of the log likelihood."""
     change = 0.0
@@ -49,7 +50,7 @@ def update_path(counts, v, d, tree):
     return change
 
 
-@compiled
+@inner
 def update_record(counts, a_index, tree, rng):
     """Take a random record and put it back by the urn. Returns 1 where that is accepted."""
     if counts[0] == 0:
@@ -65,14 +66,14 @@ def update_record(counts, a_index, tree, rng):
     return 0
 
 
-@compiled
+@inner
 def special_change(special, s, d, tree):
     """Change of the log likelihood where special cell s gets d more records."""
     noisy, scale = tree.special[s], tree.special_scale
     return noise_log(tree.special_kind, scale, noisy - special[s] - d) - noise_log(tree.special_kind, scale, noisy - special[s])
 
 
-@compiled
+@inner
 def update_total(counts, special, a_index, tree, rng):
     """One record enters the tree or leaves it: from nowhere where n is secret, else from or to a special cell."""
     enters = rng.random() < 0.5
@@ -98,7 +99,7 @@ def update_total(counts, special, a_index, tree, rng):
     return 0
 
 
-@compiled
+@inner
 def update_special(special, tree, rng):
     """Step of each special cell by itself where n is secret, and between two of them where it is public."""
     for s in range(special.shape[0]):
@@ -138,7 +139,7 @@ def shift_log(counts, a_index, u, v, d, tree):
     return change
 
 
-@compiled
+@inner
 def update_shift(counts, a_index, u, v, d, tree, rng):
     """Records, d of them, go from cell u to cell v, or stay. The pair and d are chosen without looking at the counts."""
     if u == v or counts[u] < d:
@@ -156,7 +157,7 @@ def update_shift(counts, a_index, u, v, d, tree, rng):
     return 1
 
 
-@compiled
+@inner
 def update_swap(counts, a_index, u, v, tree, rng):
     """Two cells exchange their records, or keep them: its own way back, whatever the counts are."""
     if counts[u] >= counts[v]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privurn._kernels._compile import compiled
+from privurn._kernels.dispatch import inner
 from privurn._kernels.trees.counts import order_log
 from privurn._kernels.trees.moves import update_record, update_shift, update_special, update_swap, update_total
 from privurn._kernels.trees.redraws import update_redraw
@@ -29,7 +30,7 @@ class Plan(NamedTuple):
     ends: Any
 
 
-@compiled
+@inner
 def update_concentrations(a_index, counts, log_weights, tree, rng):
     """A concentration for every split, given its counts."""
     size = tree.concentrations.shape[0]
@@ -56,7 +57,7 @@ def update_concentrations(a_index, counts, log_weights, tree, rng):
         a_index[v] = chosen
 
 
-@compiled
+@inner
 def update_weights(log_weights, a_index, tree, rng):
     """Weights of the concentrations at every depth, given those of its splits: Dirichlet."""
     found = np.full(log_weights.shape, tree.hyper)
@@ -72,7 +73,7 @@ def update_weights(log_weights, a_index, tree, rng):
             log_weights[depth, j] = math.log(found[depth, j] / total)
 
 
-@compiled
+@inner
 def any_cell(ends, rng):
     """A cell by its cumulative chance: the first that ends beyond a point. np.searchsorted would be dear to compile."""
     point = rng.random() * ends[-1]
@@ -86,7 +87,7 @@ def any_cell(ends, rng):
     return low
 
 
-@compiled
+@inner
 def update_shifts(counts, a_index, tree, plan, rng):
     """Shifts and swaps between cells of the same parent, of neighbouring subtrees, and anywhere; returns the share accepted."""
     cells = plan.steps.shape[0]
