@@ -27,6 +27,11 @@ CORE = [
     "account dirichlet-multinomial --n 1e6 --cells 100 --records 1e6 --epsilon 1 --delta 1e-6 --solve alpha",
     "account compose release --delta 1e-5",
     "ledger show incomes.csv.ledger",
+    "check incomes.csv --column income --grid 0:200000:5000",
+    "statistics incomes.csv --model normal --y income --bounds income=0:200000 --epsilon 0.5 -o sums.json",
+    "profile release",
+    "compare incomes.csv --column income --grid 0:200000:20000 --epsilon 1 --mechanism perturbed-histogram --runs 2",
+    "audit --certificate sums.json --samples 200",
 ]
 REFUSED = {
     "infer release": "inference",
@@ -88,7 +93,7 @@ def test_core_commands_need_no_extra(tmp_path):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert not any(each["loaded"] for each in answers)
     check({each["line"]: each for each in answers})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["incomes.csv", "incomes.csv.ledger", "noisy", "release"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["incomes.csv", "incomes.csv.ledger", "noisy", "release", "sums.json"]
 
 
 def declared():
