@@ -67,7 +67,7 @@ def statistics(
         epsilon_n=epsilon_n,
         neighbouring=parse_neighbouring(neighbouring),
         contributions=making.contributions,
-        noise=noise or asked.statistic.usual_noise,
+        noise=noise or asked.statistic.usual_noise,  # type: ignore[arg-type]
     )
     with stages(quiet=json) as progress:
         progress("Adding up")

@@ -141,22 +141,22 @@ def release(
     making: dict[str, Any] = {"domain": domain, "ledger": ledger, "entropy": entropy, "progress": progress}
     other = _OTHERS.get(getattr(mechanism, "reads", "cells"))
     if other is not None:
-        return other(data, mechanism, guarantee, **making)
-    if mechanism is None:
-        mechanism = _usual_of_several(domain)
-    if mechanism is not None:
-        check_recipe(mechanism)
-        if mechanism.whole_tables:
+        made: Release | ReleasedStatistics = other(data, mechanism, guarantee, **making)
+        return made
+    asked: Any = _usual_of_several(domain) if mechanism is None else mechanism
+    if asked is not None:
+        check_recipe(asked)
+        if asked.whole_tables:
             from privurn.releases.tables import release_table
 
-            return release_table(data, mechanism, guarantee=guarantee, **making)
+            return release_table(data, asked, guarantee=guarantee, **making)
     secret = neighbouring == "add-remove"
     with open_table(data) as source:
         payer = Payer.find(ledger, source)
         named = _named_domain(domain, source)
         if isinstance(named, str) and secret:
             raise DomainError("open labels need a public number of records.", hint="List the categories beforehand")
-        recipe = mechanism or usual(named if isinstance(named, JointDomain) else None)()
+        recipe: Recipe = asked or usual(named if isinstance(named, JointDomain) else None)()
         if isinstance(named, JointDomain):
             _check_spread(recipe, named)
         progress("counting")
@@ -187,8 +187,8 @@ def _records(data: Any, channel: "ChannelRecipe", guarantee: Guarantee, **making
 
     if guarantee.neighbouring != "replace-one":
         raise DomainError("every privatised record is published: their number is no secret.", hint="Leave neighbouring out")
-    promised = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "contributions": guarantee.contributions}
-    return privatise(data, channel, **promised, **making)
+    making |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "contributions": guarantee.contributions}
+    return privatise(data, channel, **making)
 
 
 def _sums(data: Any, sums: "Sums", guarantee: Guarantee, *, domain: Any, progress: Any, **paid: Any) -> "ReleasedStatistics":

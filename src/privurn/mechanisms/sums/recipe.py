@@ -88,7 +88,7 @@ def _public(domain: Any, *, column: str | None, taken: Mapping[str, Any]) -> dic
     """What a statistic is told of its columns, from their domain."""
     if "domain" in taken:
         return {"domain": domain}
-    columns = domain.columns if isinstance(domain, JointDomain) else domain
+    columns: Any = domain.columns if isinstance(domain, JointDomain) else domain
     if not isinstance(columns, Mapping) or not all(isinstance(each, Bounds) for each in columns.values()):
         raise DomainError("sums over numbers need public bounds.", hint="For example domain={'pay': Bounds(0, 100)}")
     if any(each.nulls != "error" for each in columns.values()):
