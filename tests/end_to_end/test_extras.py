@@ -93,7 +93,13 @@ def test_core_commands_need_no_extra(tmp_path):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert not any(each["loaded"] for each in answers)
     check({each["line"]: each for each in answers})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["incomes.csv", "incomes.csv.ledger", "noisy", "release", "sums.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "incomes.csv",
+        "incomes.csv.ledger",
+        "noisy",
+        "release",
+        "sums.json",
+    ]
 
 
 def declared():
