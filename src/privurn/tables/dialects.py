@@ -229,8 +229,11 @@ class Spark(Dialect):
         return f"CASE WHEN {self.moment(value, stored)} >= {FIRST_WRITTEN} THEN {written} END"
 
     def label(self, value: str, stored: str) -> str:
-        """The value: Spark and DuckDB write floats differently, and of distinct ones there are few enough to write here."""
-        return value
+        """The value: Spark and DuckDB write floats differently, and of distinct ones there are few enough to write here.
+
+        Times of day are written there, because Spark Connect sends none.
+        """
+        return self.text(value, stored) if stored == "TIME" else value
 
     def _day_text(self, day: str) -> str:
         """A date; the year before 1 is 1 BC."""
