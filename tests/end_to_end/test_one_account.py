@@ -58,9 +58,13 @@ def test_statistics_files_are_accounted_for_like_folders(command, here):
     ]
     assert joint[0] == joint[1]
     assert 1.0 < joint[0] < 2.0
-    refused = command("report", "stats.json")
+    assert command("report", "stats.json").returncode == 0
+    page = (here / "stats-report.html").read_text()
+    for published in json.loads((here / "stats.json").read_text())["statistics"]["values"]:
+        assert f"<td>{published:,.6g}</td>" in page
+    refused = command("report", "stats.json", "--data", "incomes.csv", "-o", "CONFIDENTIAL.html")
     assert refused.returncode == 2
-    assert "noisy statistics" in refused.stderr
+    assert "these are noisy sums" in refused.stderr
     content = json.loads((here / "stats.json").read_text())
     content["statistics"]["values"][0] += 1.0
     (here / "edited.json").write_text(json.dumps(content))

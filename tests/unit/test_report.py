@@ -427,3 +427,15 @@ def test_what_must_be_known_before_figures_are_used_stands_beside_them():
 
     assert "<li>the release tells little</li>" in cautions(Found(TellsLittle("the release tells little")))
     assert cautions(Found()) == ""
+
+
+def test_privatised_records_are_reported_on_without_being_shown_as_data(tmp_path):
+    """Each has noise of its own: the page says what reads them, and draws no picture of them."""
+    made = privurn.privatise(PAY, privurn.Laplace(), domain={"pay": privurn.Bounds(0, 100_000)}, epsilon=2, ledger=False)
+    made.save(tmp_path / "noisy")
+    text = report(tmp_path / "noisy").read_text()
+    assert f"{len(PAY):,} locally privatised records" in text
+    assert "privurn infer noisy" in text
+    assert "Column pay" not in text
+    with pytest.raises(FormatError, match="locally privatised records"):
+        report(tmp_path / "noisy", data=PAY, output=tmp_path / "CONFIDENTIAL.html")

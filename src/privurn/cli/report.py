@@ -15,6 +15,8 @@ privurn report out
 
 privurn report out -o pay.html
 
+privurn report stats.json
+
 privurn report out --data pay.csv
 
 privurn report out --data pay.csv -o CONFIDENTIAL-pay.html --json"""
@@ -23,7 +25,7 @@ WARNING = "confidential: the page holds figures computed from the data. Do not p
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release, or file of statistics.")],
     data: Annotated[
         str | None,
         typer.Option(
@@ -36,7 +38,8 @@ def report(
             "-o",
             "--output",
             metavar="FILE",
-            help="New file. Default: DIR/report.html; with --data CONFIDENTIAL-report.html beside DIR.",
+            help="New file. Default: DIR/report.html, NAME-report.html beside a file; with --data CONFIDENTIAL-report.html "
+            "beside DIR.",
             show_default=False,
         ),
     ] = None,

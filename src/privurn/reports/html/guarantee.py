@@ -75,11 +75,7 @@ def what_was_released(promise: Promise) -> Markup:
     certificate = promise.certificate
     mechanism = promise.mechanism
     stated = certificate["domain"]
-    if stated["kind"] == "open-labels":
-        listed = f"{len(stated['labels']):,} of them named" if "labels" in stated else "copied as they are"
-        domains = [(stated["column"], f"labels nobody listed beforehand, {listed}")]
-    else:
-        domains = [(column, each.describe()) for column, each in domain_from_json(stated).columns.items()]  # type: ignore[union-attr]
+    domains = _domains(stated) if mechanism.synthetic else []
     sized = "secret" if certificate["n"] is None else f"{certificate['n']:,}"
     return section(
         "What was released",
@@ -91,14 +87,23 @@ def what_was_released(promise: Promise) -> Markup:
                 ("mechanism", mechanism.name),
                 ("confidential records", sized),
                 ("made", certificate["created"]),
-                ("file", certificate["output"]["file"]),
+                *([("file", certificate["output"]["file"])] if mechanism.saves_data else []),
             ]
         ),
         tag("p", f"The mechanism: {mechanism.in_words}."),
-        tag("p", "The public domain, declared without looking at the data:"),
-        bullets(tag("span", tag("strong", column), f": {words}") for column, words in domains),
+        *([] if domains else [tag("p", "The public bounds or values, declared without looking at the data, stand below.")]),
+        *([tag("p", "The public domain, declared without looking at the data:")] if domains else []),
+        *([bullets(tag("span", tag("strong", column), f": {words}") for column, words in domains)] if domains else []),
         name="released",
     )
+
+
+def _domains(stated: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Columns, and what is public of each."""
+    if stated["kind"] == "open-labels":
+        listed = f"{len(stated['labels']):,} of them named" if "labels" in stated else "copied as they are"
+        return [(stated["column"], f"labels nobody listed beforehand, {listed}")]
+    return [(column, each.describe()) for column, each in domain_from_json(stated).columns.items()]  # type: ignore[union-attr]
 
 
 def _records(certificate: Certificate) -> list[tuple[str, str]]:
@@ -280,21 +285,23 @@ def assumptions(promise: Promise) -> Markup:
 def how_to_verify(promise: Promise, *, folder: str) -> Markup:
     """Commands and hashes."""
     certificate = promise.certificate
-    file = certificate["output"]["file"]
-    commands = f"privurn verify {shlex.quote(folder)}\ncd {shlex.quote(folder)} && sha256sum {shlex.quote(file)}"
+    file = certificate["output"].get("file")
+    commands = f"privurn verify {shlex.quote(folder)}"
+    if file is not None:
+        commands += f"\ncd {shlex.quote(folder)} && sha256sum {shlex.quote(file)}"
     versions = ", ".join(f"{name} {version}" for name, version in certificate["software"].items())
     return section(
         "How to verify",
         tag(
             "p",
-            "Anyone with the folder can recompute the guarantee from the certificate's parameters and compare the hashes. "
-            "This was done when the page was made. It finds edits and mistakes; it is no proof against a custodian who lies "
-            "about how the data were made.",
+            f"Anyone with the {'file' if file is None else 'folder'} can recompute the guarantee from the certificate's "
+            "parameters and compare the hashes. This was done when the page was made. It finds edits and mistakes; it is no "
+            "proof against a custodian who lies about how the data were made.",
         ),
         tag("pre", tag("code", commands)),
         facts(
             [
-                (f"SHA-256 of {file}", tag("code", certificate["output"]["sha256"])),
+                (f"SHA-256 of {file or 'the published numbers'}", tag("code", certificate["output"]["sha256"])),
                 ("SHA-256 of the certificate's content", tag("code", certificate["sha256"])),
                 ("randomness", certificate["randomness"]),
                 ("software", versions),

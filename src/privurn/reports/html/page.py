@@ -1,4 +1,4 @@
-"""From a release folder to one HTML file: read and check, put the sections together, write all of it or nothing."""
+"""From a release to one HTML file: read and check, put the sections together, write all of it or nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from privurn.reports.html import guarantee as public
 from privurn.reports.html.columns import compared_columns, released_columns
 from privurn.reports.html.conclusions import conclusions, face_value
 from privurn.reports.html.markup import Markup, joined, tag, void
+from privurn.reports.html.measured import published_records, published_sums
 from privurn.reports.html.released import read_data, read_release
 from privurn.reports.html.style import STYLE
 from privurn.reports.html.whole_tables import table_sections
@@ -32,14 +33,16 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
     Parameters
     ----------
     folder
-        A release folder that verifies. A seeded test release is accepted, and the page says that it is not private.
+        A release folder, or a file of statistics, that verifies. A seeded test release is accepted, and the page says that it
+        is not private.
     data
         The confidential table that was released, in any form that `release` takes. With it the page also holds figures
         computed from it and is marked CONFIDENTIAL; without it the page uses the folder alone and is as public as the
         folder is.
     output
-        A new file. Left out: `report.html` in the folder, or `CONFIDENTIAL-report.html` beside the folder. A confidential
-        page must be named so and is refused inside the folder, which is made to be handed over.
+        A new file. Left out: `report.html` in the folder, `NAME-report.html` beside a file, or `CONFIDENTIAL-report.html`
+        beside the folder. A confidential page must be named so and is refused inside the folder, which is made to be handed
+        over.
     """
     need("plots", what="reports")
     home = Path(folder)
@@ -47,7 +50,7 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
     target = _default(home, confidential=confidential) if output is None else Path(output)
     certificate = _checked(home)
     _check_target(target, home, confidential=confidential)
-    promise = _promise(certificate)
+    promise = _promise(certificate, confidential=confidential)
     if certificate["synthetic"] is not None:
         need("inference", what="reports on measurements")
     page = _document(
@@ -70,6 +73,10 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
 
 def _content(folder: Path, certificate: Certificate, data: Any, mechanism: Mechanism) -> list[Markup]:
     """What was released, beside the data where they are given, and what may be concluded from it."""
+    if certificate["domain"]["kind"] == "statistics":
+        return published_sums(folder)
+    if not mechanism.synthetic:
+        return published_records(folder, certificate, mechanism)
     if certificate["domain"]["kind"] == "table":
         return table_sections(folder, certificate, data)
     released = read_release(folder, certificate)
@@ -80,12 +87,10 @@ def _content(folder: Path, certificate: Certificate, data: Any, mechanism: Mecha
 
 def _checked(folder: Path) -> Certificate:
     """Only what verifies is reported on; being seeded is said on the page instead."""
-    if folder.is_file() and Certificate.read(folder)["domain"]["kind"] == "statistics":
-        raise FormatError(
-            "a report is about synthetic data, and this file holds noisy statistics.", hint=f"privurn profile {folder}"
+    if not folder.is_dir() and not folder.is_file():
+        raise NoRelease(
+            f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made, or a file of sums"
         )
-    if not folder.is_dir():
-        raise NoRelease(f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made")
     certificate = Certificate.read(folder)
     reasons = [each for each in verify(folder).reasons if certificate["private"] is True or "seeded" not in each]
     if reasons:
@@ -95,7 +100,7 @@ def _checked(folder: Path) -> Certificate:
 
 def _default(folder: Path, *, confidential: bool) -> Path:
     if not confidential:
-        return folder / PUBLIC_NAME
+        return folder.with_name(f"{folder.stem}-{PUBLIC_NAME}") if folder.is_file() else folder / PUBLIC_NAME
     beside = folder.parent if folder.name not in ("", "..") else folder.resolve().parent
     return beside / CONFIDENTIAL_NAME
 
@@ -115,7 +120,7 @@ def _check_target(target: Path, folder: Path, *, confidential: bool) -> None:
             )
 
 
-def _promise(certificate: Certificate) -> public.Promise:
+def _promise(certificate: Certificate, *, confidential: bool) -> public.Promise:
     target = Guarantee(
         epsilon=certificate["target"]["epsilon"],
         delta=certificate["target"]["delta"],
@@ -123,16 +128,16 @@ def _promise(certificate: Certificate) -> public.Promise:
         contributions=certificate["privacy_unit"]["contributions"],
     )
     mechanism = rebuild(**certificate["mechanism"])
-    if not mechanism.synthetic:
+    if confidential and not mechanism.synthetic:
         raise FormatError(
-            f"a report is about synthetic data, and this folder holds {mechanism.rows_are}.", hint="privurn verify DIR"
+            f"confidential data are shown beside synthetic records, and these are {mechanism.rows_are}.", hint="Leave data out"
         )
     return public.Promise(certificate=certificate, target=target, mechanism=mechanism)
 
 
 def _title(certificate: Certificate, *, confidential: bool) -> str:
     stated = certificate["domain"]
-    columns = [stated["column"]] if stated["kind"] == "open-labels" else list(stated["columns"])
+    columns = [stated["column"]] if stated["kind"] == "open-labels" else stated.get("columns", certificate["columns"])
     what = f"Differentially private release of {', '.join(map(str, columns))}"
     return f"{CONFIDENTIAL}: {what}" if confidential else what
 
