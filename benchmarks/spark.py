@@ -151,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--counting", type=int, default=20_000_000)
     parser.add_argument("--writing", type=int, default=20_000_000)
-    parser.add_argument("--noising", type=int, default=20_000_000)
+    parser.add_argument("--noising", type=int, default=4_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
