@@ -439,3 +439,19 @@ def test_privatised_records_are_reported_on_without_being_shown_as_data(tmp_path
     assert "Column pay" not in text
     with pytest.raises(FormatError, match="locally privatised records"):
         report(tmp_path / "noisy", data=PAY, output=tmp_path / "CONFIDENTIAL.html")
+
+
+@pytest.mark.parametrize(("neighbouring", "epsilon_n"), [("replace-one", None), ("add-remove", 0.01)])
+@pytest.mark.usefixtures("undrawn")
+def test_sums_of_a_column_with_a_hostile_name(tmp_path, neighbouring, epsilon_n):
+    """What n costs is part of epsilon, and names are text."""
+    name = "<script>alert(1)</script> & 'x'\n`z`"
+    asked = privurn.Sums("normal", response=name, epsilon_n=epsilon_n)
+    options = {"epsilon": 0.05, "contributions": 2, "neighbouring": neighbouring, "ledger": False}
+    made = privurn.release(PAY.rename(columns={"pay": name}), asked, domain={name: privurn.Bounds(0, 100_000)}, **options)
+    assert made.certificate["target"]["epsilon"] == pytest.approx(0.05, rel=1e-12)
+    made.save(tmp_path / "a b;$(x).json")
+    text = report(tmp_path / "a b;$(x).json").read_text()
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "privurn infer &#x27;a b;$(x).json&#x27;" in text
