@@ -1,6 +1,6 @@
 """The audit: it spares honest mechanisms, convicts planted leaks, and its fast path is the release path word for word.
 
-Every run is seeded. The reduced runs here take seconds; the 200-run versions are marked long.
+Every run is seeded. The reduced runs here take seconds; the 100-run versions are marked long.
 """
 
 import math
@@ -31,8 +31,8 @@ from privurn.privacy.entropy import SeededEntropy
 
 F = Fraction
 FAILURE = 0.05
-"""Stated failure probability of the runs on honest mechanisms: large, so that 200 runs could show an excess."""
-LONG_RUNS = 200
+"""Stated failure probability of the runs on honest mechanisms: large, so that 100 runs could show an excess."""
+LONG_RUNS = 100
 
 
 def dense_pairs(n, cells, **options):
