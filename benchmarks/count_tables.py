@@ -23,7 +23,9 @@ CELLS, SWEEPS = 20, 2_000
 
 def engine(n: int, *, epsilon: float, epsilon_n: float | None) -> LatentCounts:
     rng = np.random.default_rng(1)
-    budget = Budget(epsilon=epsilon, epsilon_n=epsilon_n, noise="discrete-laplace", neighbouring="add-remove")
+    budget = Budget(
+        epsilon=epsilon + (epsilon_n or 0.0), epsilon_n=epsilon_n, noise="discrete-laplace", neighbouring="add-remove"
+    )
     mechanism = TableStatistic.calibrated(domain=JointDomain({"v": Grid(0, CELLS - 1, 1)}), budget=budget)
     counts = rng.multinomial(n, rng.dirichlet(np.ones(CELLS)))
     noisy = (counts + mechanism.noise.simulate_units(CELLS, rng=rng)).astype(np.float64)

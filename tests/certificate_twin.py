@@ -332,7 +332,7 @@ def mechanism(name, p, domain):
         shape["enters"] = (canonical(p["noise"]), canonical(p["size_noise"]), k)
         if "bernoulli" in name:
             must(whole(p["upper"]) == 1 and text(p["column"]) is not None and p["missing"] in ("error", "unreadable"))
-            names, columns = [p["column"]], [p["column"]]
+            names = [p["column"]]
             if p["noise"]["kind"] == "laplace":
                 size = 0.0 if p["size_noise"] is None else 1.0 / p["size_noise"]["scale"]
                 shape["f"] = lambda: pure(k * (1.0 / p["noise"]["scale"] + size))
@@ -341,13 +341,14 @@ def mechanism(name, p, domain):
             must(p["domain"]["kind"] == "joint" and (p["noise"]["kind"] == "laplace" or steps == 1.0))
             must(type(p["domain"]["columns"]) is dict and p["domain"]["columns"])
             parts = {name: Column(each) for name, each in p["domain"]["columns"].items()}
-            columns, names = list(parts), [""]
+            names = [""]
             for column, each in parts.items():
                 must(each.kind == "categories")
                 own_names = [*each.values, *["other"] * each.other, *["null"] * each.null]
                 names = [f"{a}, {column}={b}" if a else f"{column}={b}" for b in own_names for a in names]
             shape["enters"] += (len(names) > 2,)
-        shape |= {"names": names, "own": {each: p[each] for each in own}, "columns": columns, "rows": len(names)}
+        names += [] if p["size_noise"] is None else [unused("n", names)]
+        shape |= {"names": names, "own": {each: p[each] for each in own}, "rows": len(names)}
     if shape["neighbouring"] is None:
         shape |= {"neighbouring": "replace-one", "n": n, "records": p["records"]}
     return shape
@@ -357,7 +358,7 @@ def mechanism(name, p, domain):
 
 
 def check(certificate, published, original):
-    """Untrue unless the certificate, and the CSV text or the statistics published with it, are one consistent statement."""
+    """Untrue unless the certificate, and the CSV text published with it, are one consistent statement."""
     keys(certificate, *ENTRIES)
     must(certificate["schema"] == "privurn-certificate/2" and certificate == sealed(certificate))
     try:
@@ -385,18 +386,18 @@ def check(certificate, published, original):
         must(canonical(certificate[field]) == canonical(original[field]))
     must((k, made["neighbouring"]) == (original["privacy_unit"]["contributions"], original["neighbouring"]))
     statistics = "names" in made
-    must(certificate["synthetic"] is None)  # none of the twin's mechanisms measures
+    must(certificate["synthetic"] is None)  # of none of the twin's mechanisms records are made
+    output = keys(certificate["output"], "file", "rows", "sha256")
+    must(output["file"] == ("measurements.csv" if statistics else "data.csv"))
+    must(is_hash(output["sha256"]) == hashlib.sha256(published).hexdigest())
     if statistics:
-        must(certificate["n"] is None or whole(certificate["n"]) is not None)
-        must(type(certificate["records"]) is int and certificate["records"] == 0 and certificate["columns"] == made["columns"])
+        secret = made["neighbouring"] == "add-remove"
+        must(certificate["n"] is None if secret else whole(certificate["n"]) is not None)
+        must(type(certificate["records"]) is int and certificate["records"] == 0)
         must(canonical(domain) == canonical({"kind": "statistics", **made["own"]}))
-        output = keys(certificate["output"], "rows", "sha256")
-        must(is_hash(output["sha256"]) == hashlib.sha256(canonical(published)).hexdigest())
         check_numbers(published, certificate, made, stated["parameters"])
     else:
         must((whole(certificate["n"], 1), whole(certificate["records"])) == (made["n"], made["records"]))
-        output = keys(certificate["output"], "file", "rows", "sha256")
-        must(output["file"] == "data.csv" and is_hash(output["sha256"]) == hashlib.sha256(published).hexdigest())
         check_rows(published, certificate, made, stated)
     must(whole(output["rows"]) == made["rows"] if made["rows"] is not None else output["rows"] <= made["records"])
     check_figures(certificate, made, original)
@@ -431,19 +432,16 @@ def same(one, other):
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-290)
 
 
-def check_numbers(published, certificate, made, parameters):
-    keys(published, "model", "entries", "values", "n", "noisy_n")
-    must(f"noisy-{published['model']}-statistics" == certificate["mechanism"]["name"] and published["entries"] == made["names"])
-    must(len(listed(published["values"])) == len(made["names"]))
-    for value in published["values"]:
-        must(Fraction(number(value)) / Fraction(parameters["noise"]["step"]) % 1 == 0)
-    public = made["neighbouring"] == "replace-one"
-    must(published["n"] is None if not public else whole(published["n"]) is not None)
-    must(canonical(published["n"]) == canonical(certificate["n"]))
-    if parameters["size_noise"] is None:
-        must(published["noisy_n"] is None)
-    else:
-        must(Fraction(number(published["noisy_n"])) / Fraction(parameters["size_noise"]["step"]) % 1 == 0)
+def check_numbers(raw, certificate, made, parameters):
+    header, rows = rows_of(raw)
+    must(certificate["columns"] == header == ["sum_of", "value"])
+    must([name for name, _ in rows] == made["names"])
+    noises = [parameters["noise"]] * len(rows)
+    if parameters["size_noise"] is not None:
+        noises[-1] = parameters["size_noise"]
+    for (_, field), noise in zip(rows, noises, strict=True):
+        must(field is not None and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", field))
+        must(Fraction(field) / Fraction(noise["step"]) % 1 == 0)
 
 
 def rows_of(raw):

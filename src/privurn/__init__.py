@@ -10,7 +10,6 @@ from privurn.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privurn.certificates.release import Release as Release
-    from privurn.certificates.statistics import read_statistics as read_statistics
     from privurn.certificates.verify import Verification as Verification
     from privurn.certificates.verify import verify as verify
     from privurn.counts import CountTable as CountTable
@@ -132,7 +131,6 @@ _HOME = {
     "LogisticRegression": "inference.tables.formula",
     "PoissonRegression": "inference.tables.formula",
     "TableModel": "inference.tables.model",
-    "read_statistics": "certificates.statistics",
     "release_statistics": "releases.statistics",
     "check": "releases.check",
     "privatise": "releases.privatise",

@@ -172,9 +172,9 @@ def test_frames_come_out_as_frames_and_every_call_takes_them(engines):
     privatised = privurn.privatise(there, domain=domain, epsilon=1)
     assert privatised.data.count() == privatised.table.num_rows == there.count()
     table = TableStatistic.calibrated(domain=domain, budget=WHOLE)
-    assert release_statistics(there, mechanism=table, budget=WHOLE).statistics.n == there.count()
+    assert release_statistics(there, mechanism=table, budget=WHOLE).certificate["n"] == there.count()
     counts = release_statistics(there, mechanism=STATISTICS["whole counts"], budget=WHOLE)
-    assert counts.statistics.n == there.count()
+    assert counts.certificate["n"] == there.count()
 
 
 @pytest.mark.parametrize(

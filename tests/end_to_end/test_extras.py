@@ -28,10 +28,10 @@ CORE = [
     "account compose release --delta 1e-5",
     "ledger show incomes.csv.ledger",
     "check incomes.csv --column income --grid 0:200000:5000",
-    "statistics incomes.csv --model normal --y income --bounds income=0:200000 --epsilon 0.5 -o sums.json",
+    "statistics incomes.csv --model normal --y income --bounds income=0:200000 --epsilon 0.5 -o sums",
     "profile release",
     "compare incomes.csv --column income --grid 0:200000:20000 --epsilon 1 --mechanism perturbed-histogram --runs 2",
-    "audit --certificate sums.json --samples 200",
+    "audit --certificate sums --samples 200",
 ]
 REFUSED = {
     "infer release": "inference",
@@ -98,7 +98,7 @@ def test_core_commands_need_no_extra(tmp_path):
         "incomes.csv.ledger",
         "noisy",
         "release",
-        "sums.json",
+        "sums",
     ]
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from privurn.certificates.statistics import read_statistics
 from privurn.cli.main import app
 from privurn.errors import PrivurnError
 from privurn.inference.draws import Summary
@@ -28,13 +28,14 @@ from privurn.inference.sums import (
     RegressionStatistic,
     TableStatistic,
 )
+from privurn.inference.sums.reading import released_sums
 from privurn.inference.sums.report import write_synthetic_records
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
 
 QUICK = ["--draws", "300", "--chains", "2", "--warm-up", "300", "--seed", "1"]
-SECRET = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
-WHOLE = Budget(epsilon=1, epsilon_n=0.1, noise="discrete-laplace", neighbouring="add-remove")
+SECRET = Budget(epsilon=1.1, epsilon_n=0.1, neighbouring="add-remove")
+WHOLE = Budget(epsilon=1.1, epsilon_n=0.1, noise="discrete-laplace", neighbouring="add-remove")
 PUBLIC = Budget(epsilon=1, neighbouring="replace-one")
 COMMAND = "from privurn.cli.main import run; run()"
 
@@ -80,8 +81,8 @@ def folder(tmp_path_factory):
     }
     for seed, (name, (data, mechanism, budget)) in enumerate(made.items()):
         released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(seed))
-        released.save(path / f"{name}.json")
-    release_statistics(made["regression"][0], mechanism=made["regression"][1], budget=SECRET).save(path / "private.json")
+        released.save(path / f"{name}")
+    release_statistics(made["regression"][0], mechanism=made["regression"][1], budget=SECRET).save(path / "private")
     return path
 
 
@@ -100,8 +101,8 @@ def by_name(told):
 
 
 def fitted(folder):
-    """What Python finds in regression.json with the options of QUICK."""
-    statistics = read_statistics(folder / "regression.json").statistics
+    """What Python finds in regression with the options of QUICK."""
+    statistics = released_sums(folder / "regression")
     options = Run(chains=2, warm_up=300, draws=300, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotMixed)
@@ -110,7 +111,7 @@ def fitted(folder):
 
 def test_regression_shows_everything_and_writes_every_file(run, folder):
     files = ["--plot", "intervals=i.png", "--plot", "t.png", "--plot", "n=n.svg", "-o", "draws.nc", "--synthetic", "new.csv"]
-    done = run("regression.json", *QUICK, "--naive", "--bootstrap", *files)
+    done = run("regression", *QUICK, "--naive", "--bootstrap", *files)
     assert done.exit_code == 0, done.output
     shown = ["beta[intercept]", "beta[column_0]", "tau", "ignores noise", "bootstrap", "R-hat", "accepted: records", "jumps"]
     for words in shown:
@@ -133,7 +134,7 @@ def test_regression_shows_everything_and_writes_every_file(run, folder):
 
 
 def test_json_has_the_posterior_of_n_and_the_comparators(run, folder):
-    first = run("regression.json", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
+    first = run("regression", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
     told = json.loads(first.stdout)
     assert {"beta[intercept]", "beta[column_0]", "tau", "mu[column_0]", "n"} <= by_name(told).keys()
     slope = by_name(told)["beta[column_0]"]
@@ -148,18 +149,18 @@ def test_json_has_the_posterior_of_n_and_the_comparators(run, folder):
     assert naive["upper"] - naive["lower"] < wide["upper"] - wide["lower"]
     assert told["n"]["public"] is None
     assert abs(by_name(told)["n"]["mean"] - told["n"]["noisy"]) < 100.0
-    again = run("regression.json", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
+    again = run("regression", *QUICK, "--naive", "--bootstrap", "--level", "0.9", "--json")
     assert again.stdout == first.stdout
 
 
 def test_a_public_n_is_no_variable(run):
-    told = json.loads(run("public.json", *QUICK, "--json").stdout)
+    told = json.loads(run("public", *QUICK, "--json").stdout)
     assert "n" not in by_name(told)
     assert told["n"] == {"public": 600, "noisy": None}
     assert set(told["acceptance"]) == {"records", "steps"}
-    refused = run("public.json", *QUICK, "--plot", "n=never.png")
+    refused = run("public", *QUICK, "--plot", "n=never.png")
     assert "public" in str(refused.exception)
-    assert "public" in str(run("public.json", "--prior-n", "1:10").exception)
+    assert "public" in str(run("public", "--prior-n", "1:10").exception)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_public_n_is_no_variable(run):
 )
 def test_other_models(run, folder, model, names):
     target = folder / f"synthetic_{model}.csv"
-    done = run(f"{model}.json", *QUICK, "--naive", "--synthetic", target, "--json")
+    done = run(f"{model}", *QUICK, "--naive", "--synthetic", target, "--json")
     assert done.exit_code == 0, done.output
     rows = by_name(json.loads(done.stdout))
     assert rows.keys() == names | {"n"}
@@ -190,7 +191,7 @@ def test_other_models(run, folder, model, names):
 def test_table(run, folder):
     files = ["--plot", "intervals=cells.png", "--plot", "n=cells_n.png", "--synthetic", "cells.csv"]
     asked = ["--ask", "cells", "--ask", "log_odds_ratio", "--prior", "1"]
-    done = run("table.json", *asked, "--naive", "--seed", "1", *files, "--json")
+    done = run("table", *asked, "--naive", "--seed", "1", *files, "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     rows = by_name(told)
@@ -201,58 +202,58 @@ def test_table(run, folder):
         records = list(csv.reader(lines))
     assert records[0] == ["column_0", "column_1"]
     assert abs(len(records) - 1 - rows["n"]["mean"]) < 50.0
-    shown = run("table.json", "--ask", "cells", *QUICK)
+    shown = run("table", "--ask", "cells", *QUICK)
     assert "P(column_0=0, column_1=0)" in shown.output
 
 
 def test_maximum_likelihood_is_shown_with_its_error(run):
-    told = json.loads(run("bernoulli.json", *QUICK, "--mle", "--json").stdout)
+    told = json.loads(run("bernoulli", *QUICK, "--mle", "--json").stdout)
     found = told["maximum"]["variables"]["probability"]
     row = by_name(told)["probability"]
     assert abs(found["estimate"] - row["mean"]) < 4.0 * row["deviation"]
     assert 0.0 < found["error"] < row["deviation"]
-    assert "maximum likelihood" in run("bernoulli.json", *QUICK, "--mle").output
+    assert "maximum likelihood" in run("bernoulli", *QUICK, "--mle").output
 
 
 def test_a_prior_moves_the_posterior(run):
-    words = ["bernoulli.json", *QUICK, "--json"]
+    words = ["bernoulli", *QUICK, "--json"]
     weak = by_name(json.loads(run(*words).stdout))
     strong = by_name(json.loads(run(*words, "--prior", "ones=5000", "--prior", "zeros=5000").stdout))
     assert weak["probability"]["mean"] < 0.3
     assert strong["probability"]["mean"] > 0.45
     size = by_name(json.loads(run(*words, "--prior-n", "700:800").stdout))["n"]
     assert size["lower"] >= 700.0
-    regression = ["regression.json", *QUICK, "--json"]
+    regression = ["regression", *QUICK, "--json"]
     tight = by_name(json.loads(run(*regression, "--prior", "unit", "--prior", "coefficient-precision=1e6").stdout))
     assert abs(tight["beta[column_0]"]["mean"]) < 0.05
 
 
 def test_nothing_published_about_n_needs_a_prior(run):
-    refused = run("silent.json", *QUICK)
+    refused = run("silent", *QUICK)
     assert "nothing is known of the number of records" in str(refused.exception)
-    refused = run("silent.json", *QUICK, "--naive", "--prior-n", "500:700")
+    refused = run("silent", *QUICK, "--naive", "--prior-n", "500:700")
     assert "none was published" in str(refused.exception)
-    told = json.loads(run("silent.json", *QUICK, "--prior-n", "500:700", "--json").stdout)
+    told = json.loads(run("silent", *QUICK, "--prior-n", "500:700", "--json").stdout)
     assert 500.0 <= by_name(told)["n"]["lower"] <= by_name(told)["n"]["upper"] <= 700.0
 
 
 def test_a_negative_noisy_n_is_legitimate(run, folder):
-    budget = Budget(epsilon=1, epsilon_n=0.01, noise="discrete-laplace", neighbouring="add-remove")
+    budget = Budget(epsilon=1.01, epsilon_n=0.01, noise="discrete-laplace", neighbouring="add-remove")
     made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
     for seed in range(100):
         released = release_statistics(np.ones((20, 1), int), mechanism=made, budget=budget, entropy=SeededEntropy(seed))
-        if released.statistics.noisy_n < 0:
+        if released_sums(released).noisy_n < 0:
             break
-    released.save(folder / "negative.json")
-    done = run("negative.json", *QUICK, "--json")
+    released.save(folder / "negative")
+    done = run("negative", *QUICK, "--json")
     assert done.exit_code == 0, done.output
     assert "not private" in done.stderr
     assert by_name(json.loads(done.stdout))["n"]["lower"] >= 1.0
-    assert "below 2" in str(run("negative.json", *QUICK, "--naive").exception)
+    assert "below 2" in str(run("negative", *QUICK, "--naive").exception)
 
 
 def test_chains_that_have_not_mixed_are_warned_about_loudly(run):
-    done = run("regression.json", "--draws", "30", "--chains", "2", "--warm-up", "0", "--seed", "1", "--json")
+    done = run("regression", "--draws", "30", "--chains", "2", "--warm-up", "0", "--seed", "1", "--json")
     assert done.exit_code == 0
     assert "WARNING: the chains have NOT mixed" in done.stderr
     told = json.loads(done.stdout)
@@ -261,47 +262,47 @@ def test_chains_that_have_not_mixed_are_warned_about_loudly(run):
 
 
 def test_an_edited_file_is_refused(run, folder):
-    done = run("private.json", *QUICK, "--json")
+    done = run("private", *QUICK, "--json")
     assert done.exit_code == 0, done.output
     assert "not private" not in done.stderr
-    stated = json.loads((folder / "private.json").read_text())
-    stated["statistics"]["values"][0] += 1.0
-    (folder / "edited.json").write_text(json.dumps(stated))
-    done = run("edited.json")
+    shutil.copytree(folder / "private", folder / "edited")
+    with (folder / "edited" / "measurements.csv").open("a") as rows:
+        rows.write('"n",1\n')
+    done = run("edited")
     assert isinstance(done.exception, PrivurnError)
     assert done.exception.exit_code == 1
-    assert "edited" in str(done.exception)
+    assert "was changed" in str(done.exception)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["table.json", "--model", "regression"], "--model counts"),
-        (["regression.json", "--model", "table"], "--model regression"),
-        (["normal.json", "--model", "dirichlet"], "--model normal"),
-        (["regression.json", "table.json"], "one release at a time"),
-        (["regression.json", "--sample"], "--sample is not for noisy sums"),
-        (["regression.json", "--ask", "slope"], "There are: beta[intercept]"),
-        (["normal.json", "--bootstrap"], "for regression"),
-        (["nowhere.json"], "there is no 'nowhere.json'"),
-        (["regression.json", "--draws", "few"], "whole number"),
-        (["regression.json", "--draws", "3"], "at least 10"),
-        (["regression.json", "--level", "95"], "between 0 and 1"),
-        (["regression.json", "--moves", "wild"], "--moves auto, interwoven"),
-        (["regression.json", "--prior", "slope=1"], "coefficient_precision"),
-        (["regression.json", "--prior", "precision_shape=-1"], "positive"),
-        (["regression.json", "--prior-n", "many"], "--prior-n 500:2000"),
-        (["regression.json", "--prior-n", "20:10"], "lower <= upper"),
-        (["dirichlet.json", "--prior", "shape=inf"], "not understood"),
-        (["dirichlet.json", "--prior", "shape=0"], "positive"),
-        (["table.json", "--prior", "cell=1"], "--prior 0.5"),
-        (["poisson.json", "--prior", "ones=1"], "--prior shape=1"),
-        (["normal.json", "-o", "draws.csv"], ".nc"),
-        (["normal.json", "--plot", "pie=p.png"], "traces, n, intervals"),
-        (["normal.json", "--plot", "n=n.bmp"], ".png"),
-        (["normal.json", "--plot", "nowhere/n.png"], "no folder"),
-        (["normal.json", "--synthetic", "new.parquet"], ".csv"),
-        (["normal.json", "--synthetic", "normal.json"], ".csv"),
+        (["table", "--model", "regression"], "--model counts"),
+        (["regression", "--model", "table"], "--model regression"),
+        (["normal", "--model", "dirichlet"], "--model normal"),
+        (["regression", "table"], "one release at a time"),
+        (["regression", "--sample"], "--sample is not for noisy sums"),
+        (["regression", "--ask", "slope"], "There are: beta[intercept]"),
+        (["normal", "--bootstrap"], "for regression"),
+        (["nowhere"], "there is no 'nowhere'"),
+        (["regression", "--draws", "few"], "whole number"),
+        (["regression", "--draws", "3"], "at least 10"),
+        (["regression", "--level", "95"], "between 0 and 1"),
+        (["regression", "--moves", "wild"], "--moves auto, interwoven"),
+        (["regression", "--prior", "slope=1"], "coefficient_precision"),
+        (["regression", "--prior", "precision_shape=-1"], "positive"),
+        (["regression", "--prior-n", "many"], "--prior-n 500:2000"),
+        (["regression", "--prior-n", "20:10"], "lower <= upper"),
+        (["dirichlet", "--prior", "shape=inf"], "not understood"),
+        (["dirichlet", "--prior", "shape=0"], "positive"),
+        (["table", "--prior", "cell=1"], "--prior 0.5"),
+        (["poisson", "--prior", "ones=1"], "--prior shape=1"),
+        (["normal", "-o", "draws.csv"], ".nc"),
+        (["normal", "--plot", "pie=p.png"], "traces, n, intervals"),
+        (["normal", "--plot", "n=n.bmp"], ".png"),
+        (["normal", "--plot", "nowhere/n.png"], "no folder"),
+        (["normal", "--synthetic", "new.parquet"], ".csv"),
+        (["normal", "--synthetic", "normal"], ".csv"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,
 )
@@ -316,13 +317,13 @@ def test_errors_say_what_to_type(run, folder, words, message):
 
 def test_help_has_examples(run):
     told = " ".join(run("--help").output.split())
-    for words in ("privurn infer table.json --ask cells", "privurn infer regression.json --prior unit"):
+    for words in ("privurn infer table --ask cells", "privurn infer regression --prior unit"):
         assert words in told
 
 
 def test_an_interrupted_run_leaves_nothing(folder, tmp_path):
     files = ["-o", "late.nc", "--plot", "late.png", "--synthetic", "late.csv"]
-    words = ["infer", "normal.json", "--draws", "1000000", "--seed", "1", *files]
+    words = ["infer", "normal", "--draws", "1000000", "--seed", "1", *files]
     before = sorted(folder.iterdir())
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],

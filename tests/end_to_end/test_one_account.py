@@ -26,8 +26,7 @@ def planned(command, name):
     words = ("--epsilon", 10, "--delta", 1e-3, "--neighbouring", "add-remove")
     assert command("ledger", "init", f"{name}.ledger", *words).returncode == 0
     for i in range(4):
-        out = f"{name}-{i}" if name == "release" else f"{name}-{i}.json"
-        done = command(*DOORS[name], "--ledger", f"{name}.ledger", "-o", out)
+        done = command(*DOORS[name], "--ledger", f"{name}.ledger", "-o", f"{name}-{i}")
         assert done.returncode == 0, done.stderr
     return json.loads(command("ledger", "show", f"{name}.ledger", "--json").stdout)["spent"]["tight_epsilon"]
 
@@ -38,35 +37,34 @@ def test_a_noisy_table_costs_the_same_through_both_commands(command, here):
     assert one < 2.5  # far below the sum, 4
     scales = [
         json.loads((here / "release-0" / "certificate.json").read_text())["mechanism"]["parameters"]["scale"],
-        json.loads((here / "statistics-0.json").read_text())["certificate"]["mechanism"]["parameters"]["noise"]["scale"],
+        json.loads((here / "statistics-0" / "certificate.json").read_text())["mechanism"]["parameters"]["noise"]["scale"],
     ]
     assert scales[0] == scales[1]
 
 
-def test_statistics_files_are_accounted_for_like_folders(command, here):
-    for name, out in (("release", "out"), ("statistics", "stats.json"), ("statistics", "more.json")):
+def test_noisy_statistics_are_accounted_for_like_every_release(command, here):
+    for name, out in (("release", "out"), ("statistics", "sums"), ("statistics", "more")):
         assert command(*DOORS[name], "--no-ledger", "-o", out).returncode == 0
-    for file in ("out", "stats.json"):
+    for file in ("out", "sums"):
         assert "valid: (1, 1e-06)" in command("verify", file).stdout
-    assert "noisy-table-statistics" in command("verify", "stats.json", "--registry").stdout
-    shown = json.loads(command("profile", "out", "stats.json", "--json").stdout)["releases"]
+    assert "noisy-table-statistics" in command("verify", "sums", "--registry").stdout
+    shown = json.loads(command("profile", "out", "sums", "--json").stdout)["releases"]
     assert shown[0]["profile"] == shown[1]["profile"]
     assert [each["data_file"] for each in shown] == ["as certified"] * 2
     joint = [
         json.loads(command("account", "compose", *names, "--delta", 1e-5, "--json").stdout)["epsilon"]
-        for names in (("out", "stats.json"), ("stats.json", "more.json"))
+        for names in (("out", "sums"), ("sums", "more"))
     ]
     assert joint[0] == joint[1]
     assert 1.0 < joint[0] < 2.0
-    assert command("report", "stats.json").returncode == 0
-    page = (here / "stats-report.html").read_text()
-    for published in json.loads((here / "stats.json").read_text())["statistics"]["values"]:
+    assert command("report", "sums").returncode == 0
+    page = (here / "sums" / "report.html").read_text()
+    for published in np.genfromtxt(here / "sums" / "measurements.csv", delimiter=",", skip_header=1)[:, -1]:
         assert f"<td>{published:,.6g}</td>" in page
-    refused = command("report", "stats.json", "--data", "incomes.csv", "-o", "CONFIDENTIAL.html")
+    refused = command("report", "sums", "--data", "incomes.csv", "-o", "CONFIDENTIAL.html")
     assert refused.returncode == 2
     assert "these are noisy sums" in refused.stderr
-    content = json.loads((here / "stats.json").read_text())
-    content["statistics"]["values"][0] += 1.0
-    (here / "edited.json").write_text(json.dumps(content))
-    assert "hash does not fit" in command("verify", "edited.json").stdout
-    assert json.loads(command("profile", "edited.json", "--json").stdout)["releases"][0]["data_file"] == "not as certified"
+    with (here / "sums" / "measurements.csv").open("a") as rows:
+        rows.write("more,1\n")
+    assert "hash does not fit" in command("verify", "sums").stdout
+    assert json.loads(command("profile", "sums", "--json").stdout)["releases"][0]["data_file"] == "not as certified"

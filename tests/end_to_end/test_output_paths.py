@@ -117,13 +117,13 @@ def test_names_that_no_system_takes(check):
 
 @pytest.mark.parametrize("make", [dangling, loop, taken_file, lambda home, name: "x" * 252 + ".csv"])
 def test_reports_and_inference_refuse_before_they_compute(command, home, make):
-    for paying, output in (("release", "out"), ("privatise", "noisy"), ("statistics", "sums.json")):
+    for paying, output in (("release", "out"), ("privatise", "noisy"), ("statistics", "sums")):
         assert command(*PAYING[paying], "-o", output).returncode == 0
     output = make(home, "new.csv")
     for words in (
         ["report", "out", "-o", output],
         ["infer", "noisy", "--synthetic", output],
-        ["infer", "sums.json", "--synthetic", output],
+        ["infer", "sums", "--synthetic", output],
     ):
         done = command(*words)
         assert done.returncode == 2, (words, done.stderr)

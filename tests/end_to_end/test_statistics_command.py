@@ -1,6 +1,7 @@
 """`privurn statistics` as a person meets it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def command(people, monkeypatch):
 
 REGRESSION = ["--model", "regression", "--y", "pay", "--x", "age", "--bounds", "pay=0:200000", "--bounds", "age=0:120"]
 SECRET_N = ["--neighbouring", "add-remove"]
-SPENT = ["--epsilon", 1, "--epsilon-n", 0.1, *SECRET_N]
+SPENT = ["--epsilon", 1.1, "--epsilon-n", 0.1, *SECRET_N]
 
 MODELS = {
     "regression": ["people.csv", *REGRESSION],
@@ -70,48 +71,49 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(command, people, name):
-    done = command(*MODELS[name], *SPENT, "-o", "stats.json")
+    done = command(*MODELS[name], *SPENT, "-o", "stats")
     assert done.exit_code == 0, done.exception
     assert "(1.1, 0)-differential privacy for one record, neighbours: add-remove" in done.stdout
     assert "n is secret" in done.stdout
     assert "no ledger was used" in done.stderr
-    assert verify("stats.json").reasons == ()
-    written = (people / "stats.json").read_text()
+    assert verify("stats").reasons == ()
+    assert SECRET not in (people / "stats" / "measurements.csv").read_text()
+    written = (people / "stats" / "certificate.json").read_text()
     assert SECRET not in written
-    assert json.loads(written)["certificate"]["neighbouring"] == "add-remove"
+    assert json.loads(written)["neighbouring"] == "add-remove"
 
 
 def test_from_file_to_verdict(privurn_command, people):
-    done = privurn_command("statistics", *MODELS["regression"], *SPENT, "-o", "stats.json", cwd=people)
+    done = privurn_command("statistics", *MODELS["regression"], *SPENT, "-o", "stats", cwd=people)
     assert done.returncode == 0, done.stderr
-    verdict = privurn_command("verify", "stats.json", "--json", cwd=people)
+    verdict = privurn_command("verify", "stats", "--json", cwd=people)
     assert json.loads(verdict.stdout) == {"valid": True, "reasons": []}
-    data = json.loads((people / "stats.json").read_text())
-    data["statistics"]["values"][0] += 1
-    (people / "stats.json").write_text(json.dumps(data))
-    verdict = privurn_command("verify", "stats.json", cwd=people)
+    file = people / "stats" / "measurements.csv"
+    file.write_text(file.read_text().replace(".", ",", 1))
+    verdict = privurn_command("verify", "stats", cwd=people)
     assert verdict.returncode == 1
-    assert "edited" in verdict.stdout
+    assert "was changed" in verdict.stdout
 
 
 def test_json_ledger_and_replace_one(privurn_command, people):
     privurn_command("ledger", "init", "people.csv.ledger", "--epsilon", 1.5, cwd=people)
     words = ["statistics", "people.csv", *REGRESSION, "--epsilon", 1]
-    done = privurn_command(*words, "-o", "stats.json", "--json", cwd=people)
+    done = privurn_command(*words, "-o", "stats", "--json", cwd=people)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert answer["statistics"]["n"] == 401
+    assert answer["certificate"]["n"] == 401
+    assert answer["paths"]["data"] == str(Path("stats") / "measurements.csv")
     assert answer["certificate"]["ledger"]["used"] is True
     shown = json.loads(privurn_command("ledger", "show", "people.csv.ledger", "--json", cwd=people).stdout)
     assert shown["remaining"] == {"epsilon": 0.5, "delta": 0.0}
-    refused = privurn_command(*words, "-o", "again.json", cwd=people)
+    refused = privurn_command(*words, "-o", "again", cwd=people)
     assert refused.returncode == 4
-    assert not (people / "again.json").exists()
+    assert not (people / "again").exists()
 
 
 def test_gaussian_noise(command):
     words = [*MODELS["regression"], *SPENT, "--noise", "discrete-gaussian", "--delta", 1e-6]
-    done = command(*words, "-o", "stats.json")
+    done = command(*words, "-o", "stats")
     assert done.exit_code == 0, done.exception
     assert "(1.1, 1e-06)" in done.stdout
 
@@ -142,7 +144,7 @@ WRONG = {
 def test_missing_values_where_they_are_asked_for(command, people):
     (people / "gaps.csv").write_text("age,sex\n30,f\n,m\n40,\n")
     numbers = ["gaps.csv", "--model", "normal", "--y", "age", "--bounds", "0:120", "--squares", "complement"]
-    done = command(*numbers, *SPENT, "--missing", "unreadable", "-o", "numbers.json")
+    done = command(*numbers, *SPENT, "--missing", "unreadable", "-o", "numbers")
     assert done.exit_code == 0, done.exception
     done = command(
         "gaps.csv",
@@ -156,46 +158,46 @@ def test_missing_values_where_they_are_asked_for(command, people):
         "--outside",
         "other",
         "-o",
-        "cells.json",
+        "cells",
     )
     assert done.exit_code == 0, done.exception
-    stated = json.loads((people / "cells.json").read_text())["statistics"]
-    assert len(stated["values"]) == 4  # f, m, other, missing
+    stated = json.loads((people / "cells" / "certificate.json").read_text())["output"]
+    assert stated["rows"] == 4 + 1  # f, m, other, missing; n
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_words_are_answered(command, people, what):
     words, expected = WRONG[what]
-    done = command(*words, *SPENT, "-o", "stats.json")
+    done = command(*words, *SPENT, "-o", "stats")
     assert done.exception.exit_code == 2
     assert expected in spoken(done.exception)
-    assert not (people / "stats.json").exists()
+    assert not (people / "stats").exists()
 
 
-@pytest.mark.parametrize(("epsilon_n", "more"), [(0, SECRET_N), ("inf", SECRET_N), (-1, SECRET_N), (0.1, [])])
+@pytest.mark.parametrize(("epsilon_n", "more"), [(0, SECRET_N), ("inf", SECRET_N), (-1, SECRET_N), (1, SECRET_N), (0.1, [])])
 def test_impossible_epsilon_n(command, epsilon_n, more):
-    done = command(*MODELS["regression"], "--epsilon", 1, "--epsilon-n", epsilon_n, *more, "-o", "stats.json")
+    done = command(*MODELS["regression"], "--epsilon", 1, "--epsilon-n", epsilon_n, *more, "-o", "stats")
     assert done.exception.exit_code == 2
     assert "epsilon_n" in str(done.exception)
 
 
 def test_nothing_is_overwritten(command, people):
-    (people / "stats.json").write_text("mine")
-    assert command(*MODELS["normal"], *SPENT, "-o", "stats.json").exception.exit_code == 2
-    assert (people / "stats.json").read_text() == "mine"
+    (people / "stats").write_text("mine")
+    assert command(*MODELS["normal"], *SPENT, "-o", "stats").exception.exit_code == 2
+    assert (people / "stats").read_text() == "mine"
 
 
 def test_few_records_and_a_constant_are_remarked_on_from_public_numbers(command, people):
     """Under add-remove nothing is refused because of the data; what the noisy numbers show is said."""
     model = ["--model", "regression", "--y", "a", "--x", "b", "--bounds", "0:10"]
     (people / "few.csv").write_text("a,b\n1,5\n")
-    done = command("few.csv", *model, "--epsilon", 1, "--epsilon-n", 100, *SECRET_N, "-o", "s.json")
+    done = command("few.csv", *model, "--epsilon", 101, "--epsilon-n", 100, *SECRET_N, "-o", "s")
     assert done.exit_code == 0, done.exception
     assert "smaller than the model needs" in done.stderr
     rows = "\n".join(f"{i % 10},5" for i in range(500))
     (people / "flat.csv").write_text(f"a,b\n{rows}\n")
-    done = command("flat.csv", *model, "--epsilon", 400, "--epsilon-n", 100, *SECRET_N, "--seed", 1, "-o", "t.json")
+    done = command("flat.csv", *model, "--epsilon", 500, "--epsilon-n", 100, *SECRET_N, "--seed", 1, "-o", "t")
     assert done.exit_code == 0, done.exception
     assert "hide all variation of 'b'" in done.stderr
-    done = command("few.csv", *model, "--epsilon", 1, "--neighbouring", "replace-one", "-o", "u.json")
+    done = command("few.csv", *model, "--epsilon", 1, "--neighbouring", "replace-one", "-o", "u")
     assert "fewer records than columns" in str(done.exception)

@@ -312,7 +312,7 @@ def test_a_tiny_share_for_n_is_refused_in_words(epsilon_n):
 
 def test_a_small_share_for_n_gets_the_noise_it_pays_for():
     made = BernoulliStatistic.calibrated(
-        budget=Budget(epsilon=1.0, delta=1e-6, epsilon_n=1e-9, noise="discrete-gaussian", neighbouring="add-remove"), column="x"
+        budget=Budget(epsilon=1, delta=1e-6, epsilon_n=1e-9, noise="discrete-gaussian", neighbouring="add-remove"), column="x"
     )
     assert made.size_noise.scale == pytest.approx(1e9 * made.noise.scale, rel=1e-6)
     assert made.profile.delta(1.0 + 1e-9) <= 1e-6

@@ -156,14 +156,14 @@ def test_a_secret_n_of_eight_records_in_three_cells():
 
 BOUNDS = {"bounds": (-1, 1)}
 MUCH = {
-    "secret": Budget(epsilon=5, epsilon_n=2, neighbouring="add-remove"),
+    "secret": Budget(epsilon=7, epsilon_n=2, neighbouring="add-remove"),
     "public": Budget(epsilon=5, neighbouring="replace-one"),
 }
 LITTLE = {
-    "secret": Budget(epsilon=20, epsilon_n=2, neighbouring="add-remove"),
+    "secret": Budget(epsilon=22, epsilon_n=2, neighbouring="add-remove"),
     "public": Budget(epsilon=20, neighbouring="replace-one"),
 }
-WHOLE = {"secret": Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")}
+WHOLE = {"secret": Budget(epsilon=2, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")}
 WHOLE["public"] = Budget(epsilon=1, neighbouring="replace-one", noise="discrete-laplace")
 MAKERS = {
     "bernoulli": (lambda budget: BernoulliStatistic.calibrated(column="y", budget=budget), WHOLE, [4.0], 6),
@@ -266,7 +266,7 @@ def test_sums_against_enumeration(model, size, at):
 def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
     """Jumps whose size follows n shift its mean by that much, which the usual length does not show."""
     mechanism = BernoulliStatistic.calibrated(
-        column="y", budget=Budget(epsilon=0.5, epsilon_n=0.2, noise="discrete-laplace", neighbouring="add-remove")
+        column="y", budget=Budget(epsilon=0.7, epsilon_n=0.2, noise="discrete-laplace", neighbouring="add-remove")
     )
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([7.0]), noisy_n=12.0)
     assert (mechanism.noise.scale, mechanism.size_noise.scale) == (pytest.approx(2.0, rel=1e-5), pytest.approx(5.0, rel=1e-5))
@@ -322,7 +322,7 @@ NAMED = {"regression": ["x", "y"], "logistic": ["x", "y"], "dirichlet": ["a", "b
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # plain numbers say where they overflow
 @pytest.mark.parametrize(("model", "size"), STATISTIC_ROWS, ids=[" ".join(row) for row in STATISTIC_ROWS])
 def test_the_command_and_the_object_that_was_released_give_the_same(model, size, tmp_path):
-    """release_statistics(...) handed on as it is, and its file to the command, both at their default priors."""
+    """release_statistics(...) handed on as it is, and its folder to the command, both at their default priors."""
     import pandas as pd
 
     data = pd.DataFrame(RECORDS[model], columns=NAMED.get(model, ["y"]))
@@ -332,9 +332,9 @@ def test_the_command_and_the_object_that_was_released_give_the_same(model, size,
         make, budgets, *_ = MAKERS[model]
         budget, mechanism = budgets[size], make(budgets[size])
     released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(4))
-    released.save(tmp_path / "stats.json")
+    released.save(tmp_path / "stats")
     short = ["--draws", "12", "--warm-up", "8", "--chains", "2", "--seed", "5", "--json"]
-    told = CliRunner().invoke(app, ["infer", str(tmp_path / "stats.json"), *short])
+    told = CliRunner().invoke(app, ["infer", str(tmp_path / "stats"), *short])
     assert told.exit_code == 0, told.output
     rows = {row["name"]: row["mean"] for row in json.loads(told.stdout)["variables"]}
     found = quiet(privurn.infer, released, run=Run(chains=2, warm_up=8, draws=12, seed=5))

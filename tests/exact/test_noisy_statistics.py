@@ -222,9 +222,8 @@ def test_tables_of_all_neighbours():
 @pytest.mark.parametrize("records", [1, 2])
 def test_tables_of_people_with_several_records(neighbouring, epsilon_n, records):
     cells = {"a": Categories(["u"], outside="null")}
-    budget = Budget(
-        epsilon=1.0, epsilon_n=epsilon_n, contributions=records, neighbouring=neighbouring, noise="discrete-laplace"
-    )
+    spent = {"contributions": records, "neighbouring": neighbouring, "noise": "discrete-laplace"}
+    budget = Budget(epsilon=1.0 + (epsilon_n or 0.0), epsilon_n=epsilon_n, **spent)
     mechanism = TableStatistic.calibrated(domain=cells, budget=budget)
     shift = np.array([[records, 0]] if neighbouring == "add-remove" else [[records, -records]])
     one = replace(mechanism, size_noise=None)  # the counts alone
@@ -268,9 +267,8 @@ def test_noise_is_a_law(law_, kind):
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.3])
 def test_budgets_are_kept_and_used(epsilon, epsilon_n, noise, contributions):
     delta = 1e-6 if noise == "discrete-gaussian" else 0.0
-    budget = Budget(
-        epsilon=epsilon, epsilon_n=epsilon_n, delta=delta, noise=noise, contributions=contributions, neighbouring="add-remove"
-    )
+    spent = {"delta": delta, "noise": noise, "contributions": contributions, "neighbouring": "add-remove"}
+    budget = Budget(epsilon=epsilon + (epsilon_n or 0.0), epsilon_n=epsilon_n, **spent)
     mechanism = NormalStatistic.calibrated(response="y", bounds=(0, 9), budget=budget)
     promise = budget.guarantee
     assert mechanism.profile.delta(promise.epsilon) <= delta

@@ -276,13 +276,13 @@ STATISTICS = {
 
 
 @pytest.mark.parametrize("model", STATISTICS)
-def test_statistics_files_are_audited(model, tmp_path):
+def test_noisy_statistics_are_audited(model, tmp_path):
     rng = np.random.default_rng(2)
     kind = object if model == "table" else float
     column = rng.choice(["a", "b"], 20) if model == "table" else rng.integers(0, 5, 20)
     data = np.array([(each,) for each in column], dtype=[("x", kind)])
-    release_statistics(data, mechanism=STATISTICS[model], budget=BUDGET).save(tmp_path / "out.json")
-    result = audit_certificate(tmp_path / "out.json", samples=200, failure_probability=QUIET)
+    release_statistics(data, mechanism=STATISTICS[model], budget=BUDGET).save(tmp_path / "out")
+    result = audit_certificate(tmp_path / "out", samples=200, failure_probability=QUIET)
     assert (result.epsilon, result.delta, result.convicted) == (1.0, 0.0, False)
     assert result.power
 

@@ -106,7 +106,7 @@ def test_survey_size_through_the_public_call():
     age = rng.normal(45.0, 12.0, 10**6)
     table = np.column_stack([age, 10.0 + 0.5 * age + rng.normal(0.0, 8.0, 10**6)])
     columns = {"response": "column_1", "covariates": ["column_0"], "bounds": (0, 100)}
-    for budget in (Budget(epsilon=1), Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")):
+    for budget in (Budget(epsilon=1), Budget(epsilon=1.1, epsilon_n=0.1, neighbouring="add-remove")):
         mechanism = RegressionStatistic.calibrated(**columns, budget=budget)
         made = privurn.release_statistics(table, mechanism=mechanism, budget=budget, entropy=SeededEntropy(3))
         with warnings.catch_warnings():

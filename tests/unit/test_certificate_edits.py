@@ -56,12 +56,11 @@ def paid(folder):
 
 
 def summed(folder, mechanism, budget):
-    folder.mkdir()
-    release_statistics(PEOPLE, mechanism=mechanism, budget=budget).save(folder / "stats.json")
+    release_statistics(PEOPLE, mechanism=mechanism, budget=budget).save(folder)
 
 
 SECRET, PUBLIC = (
-    Budget(epsilon=1.0, epsilon_n=0.5, neighbouring="add-remove"),
+    Budget(epsilon=1.5, epsilon_n=0.5, neighbouring="add-remove"),
     Budget(epsilon=1.0, delta=0.01, noise="discrete-gaussian", neighbouring="replace-one"),
 )
 KINDS = {
@@ -94,23 +93,17 @@ KINDS = {
 
 
 class Made:
-    """A release as content that can be edited: its certificate, and the CSV text or the statistics."""
+    """A release as content that can be edited: its certificate, and the CSV text."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.file = next(each for each in folder.iterdir() if each.suffix == ".json")
-        content = json.loads(self.file.read_text())
-        self.statistics = "statistics" in content
-        self.certificate = content["certificate"] if self.statistics else content
-        self.published = content["statistics"] if self.statistics else (folder / "data.csv").read_bytes()
+        self.file = folder / "certificate.json"
+        self.certificate = json.loads(self.file.read_text())
+        self.data = folder / self.certificate["output"]["file"]
+        self.published = self.data.read_bytes()
 
     def verdict(self, certificate, published):
-        if self.statistics:
-            content = {"schema": "privurn-statistics/2", "statistics": published, "certificate": certificate}
-            self.file.write_text(json.dumps(content))
-        else:
-            (self.folder / "data.csv").write_bytes(published)
-            self.file.write_text(json.dumps(certificate))
+        self.data.write_bytes(published)
+        self.file.write_text(json.dumps(certificate))
         return privurn.verify(self.file)
 
 
@@ -240,10 +233,10 @@ def edited(made, rng):
     """Another certificate and output, with hashes that fit; now and then also a hash that does not."""
     certificate, published = made.certificate, made.published
     if rng.random() < 0.25:
-        published = edit(published, rng) if made.statistics else edited_rows(published, rng)
-        content = twin.canonical(published) if made.statistics else published
-        certificate = {**certificate, "output": {**certificate["output"], "sha256": twin.hashlib.sha256(content).hexdigest()}}
-        if rng.random() < 0.5 and not made.statistics:
+        published = edited_rows(published, rng)
+        sha256 = twin.hashlib.sha256(published).hexdigest()
+        certificate = {**certificate, "output": {**certificate["output"], "sha256": sha256}}
+        if rng.random() < 0.5:
             rows = max(0, len(list(csv.reader(io.StringIO(published.decode(errors="replace"))))) - 1)
             certificate["output"]["rows"] = rows
     else:

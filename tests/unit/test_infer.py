@@ -26,7 +26,7 @@ COUNTS = Observed(
 )
 SUMS = NoisyStatistics(
     mechanism=BernoulliStatistic.calibrated(
-        column="y", budget=Budget(epsilon=1, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")
+        column="y", budget=Budget(epsilon=2, epsilon_n=1, noise="discrete-laplace", neighbouring="add-remove")
     ),
     values=np.array([12.0]),
     noisy_n=30.0,

@@ -1,20 +1,19 @@
 """Wording of messages that are put together from parts."""
 
 import ast
-import json
 import re
 
 import numpy as np
 import pytest
 
 import privurn
-from privurn.certificates.statistics import read_statistics
 from privurn.certificates.verify import verify
 from privurn.errors import CertificateError, FormatError, ModelError
 from privurn.inference.counts.composition import composition
 from privurn.inference.counts.released import observe
 from privurn.inference.counts.urn_measures import measure_posterior
 from privurn.inference.mixtures.reading import read_privatised
+from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
@@ -69,13 +68,11 @@ def test_reasons_are_quoted_without_a_second_full_stop(tmp_path):
 def test_reasons_of_statistics_have_no_full_stop(tmp_path):
     budget = Budget(epsilon=1, neighbouring="add-remove")
     made = BernoulliStatistic.calibrated(column="column_0", budget=budget)
-    path = tmp_path / "statistics.json"
+    path = tmp_path / "statistics"
     release_statistics(np.ones((5, 1)), mechanism=made, budget=budget).save(path)
-    content = json.loads(path.read_text())
-    content["certificate"] = dict(of_the_future(Certificate(content["certificate"])).data)
-    path.write_text(json.dumps(content))
+    (path / "certificate.json").write_text(of_the_future(Certificate.read(path)).to_json())
     [reason] = verify(path).reasons
     assert reason.endswith("'teleported' is not known to this version")
     with pytest.raises(CertificateError) as error:
-        read_statistics(path)
+        released_sums(path)
     assert ".." not in error.value.message

@@ -283,7 +283,7 @@ def test_maximum_likelihood_of_a_proportion():
 
 
 def test_from_a_released_object():
-    budget = Budget(epsilon=1, epsilon_n=0.5, neighbouring="add-remove")
+    budget = Budget(epsilon=1.5, epsilon_n=0.5, neighbouring="add-remove")
     mechanism = BernoulliStatistic.calibrated(column="yes", budget=budget)
     units = round(1.0 / mechanism.noise.step)
     released = mechanism.add_noise([30 * units], 100, entropy=SeededEntropy(1))
@@ -353,7 +353,7 @@ def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypa
 
 
 def test_a_table_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    budget = Budget(epsilon=0.5, epsilon_n=0.5, noise="discrete-laplace", neighbouring="add-remove")
+    budget = Budget(epsilon=1.0, epsilon_n=0.5, noise="discrete-laplace", neighbouring="add-remove")
     mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"], outside="other")}, budget=budget)
     statistics = NoisyStatistics(mechanism=mechanism, values=np.array([9.0, 4.0, 1.0]), noisy_n=11.0)
     monkeypatch.setattr(sampling, "LENGTHS", replace(sampling.LENGTHS, draws=15, warm_up=20))
@@ -372,7 +372,7 @@ def test_what_release_statistics_returns_can_be_handed_on():
     rng = np.random.default_rng(1)
     age = rng.uniform(18, 70, 1000)
     pay = 9000 + 600 * age + rng.normal(0, 9000, 1000)
-    budget = Budget(epsilon=10, epsilon_n=0.1, neighbouring="add-remove")
+    budget = Budget(epsilon=10.1, epsilon_n=0.1, neighbouring="add-remove")
     bounds = {"column_0": (0, 120), "column_1": (0, 100_000)}
     mechanism = RegressionStatistic.calibrated(response="column_1", covariates=["column_0"], bounds=bounds, budget=budget)
     released = release_statistics(np.column_stack([age, pay]), mechanism=mechanism, budget=budget, entropy=SeededEntropy(1))

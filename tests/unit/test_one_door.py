@@ -48,10 +48,10 @@ def test_categories_go_through_it():
 def test_sums_go_through_it(model, neighbouring, tmp_path):
     options, domain = SUMS[model]
     made = privurn.release(TABLE, privurn.Sums(model, **options), domain=domain, epsilon=1, neighbouring=neighbouring)
-    made.save(tmp_path / "sums.json")
+    made.save(tmp_path / "sums")
     assert made.certificate["mechanism"]["name"] == f"noisy-{model}-statistics"
     assert (made.certificate["target"], made.certificate["neighbouring"]) == ({"epsilon": 1.0, "delta": 0.0}, neighbouring)
-    assert privurn.verify(tmp_path / "sums.json").reasons == ()
+    assert privurn.verify(tmp_path / "sums").reasons == ()
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 0.7, 3.3])
@@ -59,10 +59,12 @@ def test_sums_go_through_it(model, neighbouring, tmp_path):
 def test_epsilon_is_that_of_sums_and_n_together(epsilon, epsilon_n):
     asked = privurn.Sums("regression", response="x", covariates=["y"], epsilon_n=epsilon_n)
     made = privurn.release(TABLE, asked, domain={"x": LIMITS, "y": LIMITS}, epsilon=epsilon, neighbouring="add-remove")
-    assert epsilon - 1e-12 < made.certificate["target"]["epsilon"] <= epsilon
-    budget = Budget(epsilon=epsilon - epsilon_n, epsilon_n=epsilon_n, neighbouring="add-remove")
-    short = RegressionStatistic.calibrated(response="x", covariates=["y"], bounds=(0, 8), budget=budget)
-    assert made.statistics.noise.scale == pytest.approx(short.noise.scale, rel=1e-6)
+    assert made.certificate["target"]["epsilon"] == epsilon
+    budget = Budget(epsilon=epsilon - epsilon_n, neighbouring="add-remove")
+    sums = RegressionStatistic.calibrated(response="x", covariates=["y"], bounds=(0, 8), budget=budget)
+    stated = made.certificate["mechanism"]["parameters"]
+    assert stated["noise"]["scale"] == pytest.approx(sums.noise.scale, rel=1e-6)
+    assert stated["size_noise"]["scale"] == pytest.approx(1.0 / epsilon_n, rel=1e-6)
 
 
 def test_the_ledger_pays_once_and_before(tmp_path):
@@ -119,8 +121,8 @@ def test_the_command_takes_channels(people, word, privurn_command):
 
 def test_the_command_takes_models_of_sums(people, privurn_command):
     options = ["--y", "x", "--bounds", "0:8"]
-    done = privurn_command("release", *people, "--mechanism", "normal", *options, "-o", "long.json")
-    short = privurn_command("statistics", *people, "--model", "normal", *options, "-o", "short.json")
+    done = privurn_command("release", *people, "--mechanism", "normal", *options, "-o", "long")
+    short = privurn_command("statistics", *people, "--model", "normal", *options, "-o", "short")
     assert (done.returncode, short.returncode) == (0, 0), done.stderr
     found = [json.loads(each.stdout)["certificate"]["mechanism"] for each in (done, short)]
     assert found[0] == found[1]

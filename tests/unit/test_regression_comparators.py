@@ -25,7 +25,7 @@ def data():
     return np.column_stack([x, y])
 
 
-def released(data, *, squares="plain", epsilon=540.0, epsilon_n=60.0, seed=1, neighbouring="add-remove", **budget):
+def released(data, *, squares="plain", epsilon=600.0, epsilon_n=60.0, seed=1, neighbouring="add-remove", **budget):
     spent = Budget(epsilon=epsilon, epsilon_n=epsilon_n, neighbouring=neighbouring, **budget)
     mechanism = RegressionStatistic.calibrated(
         response="column_2", covariates=("column_0", "column_1"), bounds=BOUNDS, budget=spent, squares=squares
@@ -67,7 +67,7 @@ def test_without_noise_the_bootstrap_is_the_sampling_law(data, squares):
 
 
 def test_the_bootstrap_sees_the_noise_and_the_plug_in_does_not(data):
-    statistics = released(data, epsilon=5.0, epsilon_n=1.0)
+    statistics = released(data, epsilon=6.0, epsilon_n=1.0)
     naive, found = plug_in_regression(statistics), bootstrap_regression(statistics, replicates=500, seed=1)
     widths = np.diff(found.interval(), axis=1) / np.diff(naive.interval(), axis=1)
     assert np.all(widths > 2.0)
@@ -75,7 +75,7 @@ def test_the_bootstrap_sees_the_noise_and_the_plug_in_does_not(data):
 
 def test_too_much_noise_is_repaired(data):
     for seed in range(20):
-        statistics = released(data, epsilon=0.01, epsilon_n=0.01, seed=seed)
+        statistics = released(data, epsilon=0.02, epsilon_n=0.01, seed=seed)
         moments = noisy_moments(statistics)
         smallest = np.linalg.eigvalsh(moments)[0]
         fixed, ridge = repaired(moments[None])

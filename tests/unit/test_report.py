@@ -450,8 +450,8 @@ def test_sums_of_a_column_with_a_hostile_name(tmp_path, neighbouring, epsilon_n)
     options = {"epsilon": 0.05, "contributions": 2, "neighbouring": neighbouring, "ledger": False}
     made = privurn.release(PAY.rename(columns={"pay": name}), asked, domain={name: privurn.Bounds(0, 100_000)}, **options)
     assert made.certificate["target"]["epsilon"] == pytest.approx(0.05, rel=1e-12)
-    made.save(tmp_path / "a b;$(x).json")
-    text = report(tmp_path / "a b;$(x).json").read_text()
+    made.save(tmp_path / "a b;$(x)")
+    text = report(tmp_path / "a b;$(x)").read_text()
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
-    assert "privurn infer &#x27;a b;$(x).json&#x27;" in text
+    assert "privurn infer &#x27;a b;$(x)&#x27;" in text

@@ -318,9 +318,9 @@ def test_what_cannot_be_certified_is_not_paid_for(tmp_path):
     assert ledger.entries() == []
     known = BernoulliStatistic(neighbouring="add-remove", noise=noise, column="age")
     release_statistics(PEOPLE, mechanism=known, budget=Budget(epsilon=1.0, neighbouring="add-remove"), ledger=ledger).save(
-        tmp_path / "stats.json"
+        tmp_path / "stats"
     )
-    assert privurn.verify(tmp_path / "stats.json").reasons == ()
+    assert privurn.verify(tmp_path / "stats").reasons == ()
 
 
 def test_local_noise_lies_on_its_lattice(tmp_path):

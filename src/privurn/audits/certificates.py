@@ -23,7 +23,7 @@ def audit_certificate(
 ) -> AuditResult:
     """Run what a certificate describes on made-up neighbours, against the guarantee it promises.
 
-    For a release folder, privatised records or a statistics file. Left out, `samples` is what can be drawn in about a minute,
+    Left out, `samples` is what can be drawn in about a minute,
     50,000 at most; the result says which leaks that could have shown.
     """
     target = certificate_target(certificate, seed=seed)

@@ -40,11 +40,10 @@ def certify(
     entropy: Entropy,
     payment: dict[str, Any],
     n: int | None = None,
-    output: dict[str, Any] | None = None,
 ) -> Certificate:
     """Certificate of a release that is about to be handed over; `save` adds the data file's hash.
 
-    `n` is given where it is public and no parameter of the mechanism, `output` where there is no data file to be saved.
+    `n` is given where it is public and no parameter of the mechanism.
     """
     profile = mechanism.unit_profile(guarantee)
     target = {"epsilon": float(guarantee.epsilon), "delta": float(guarantee.delta)}
@@ -67,7 +66,7 @@ def certify(
             "randomness": source_of_randomness(entropy, noise=mechanism.adds_noise),
             "private": entropy.private,
             "software": dict(_versions()),
-            "output": output,
+            "output": None,
             "synthetic": None,
             "ledger": payment,
         }

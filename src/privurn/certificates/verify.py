@@ -4,7 +4,6 @@ This detects edits and mistakes. It is no proof against forgery: a liar can writ
 were made another way. What is checked how, field by field: docs/reference/certificate.md.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -13,26 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
 from privurn.certificates.parts import changed_parts
 from privurn.errors import CertificateError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content, SyntheticContent, copy_column
 from privurn.mechanisms.registry import rebuild
-from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.privacy.certificate import (
-    STATISTICS_SCHEMA,
-    Certificate,
-    achieved,
-    canonical,
-    check_version,
-    file_hash,
-    is_statistics,
-    profile_points,
-    read_json,
-)
+from privurn.privacy.certificate import Certificate, achieved, file_hash, profile_points
 from privurn.privacy.profile import Guarantee
 from privurn.tables.engine import Answered, Tasks
 from privurn.tables.parts import MANIFEST, data_files, read_manifest
@@ -55,21 +41,16 @@ class Verification:
 
 
 def verify(path: str | Path, *, spark: Any = None) -> Verification:
-    """Verify a release folder, a certificate file next to its data, or a file of noisy statistics.
+    """Verify a release folder, or a certificate file next to its data.
 
     `spark`: a Spark session whose executors, which need privurn for it, read the parts of a large release.
     """
     path, hint = Path(path), None
     tasks = None if spark is None else SparkTasks(partial(nullcontext, spark))
     try:
-        data = read_json(path)
-        if is_statistics(data):
-            certificate, statistics = statistics_of(data)
-            reasons = [*check_certificate(certificate), *_check_statistics(certificate, statistics, data["statistics"])]
-        else:
-            certificate = Certificate.typed(data)
-            reasons = _check_data(certificate, path if path.is_dir() else path.parent, tasks)
-            reasons = [*check_certificate(certificate), *reasons]
+        certificate = Certificate.read(path)
+        reasons = _check_data(certificate, path if path.is_dir() else path.parent, tasks)
+        reasons = [*check_certificate(certificate), *reasons]
     except CertificateError as error:
         reasons, hint = [error.message.removesuffix(".")], error.hint
     return Verification(not reasons, tuple(reasons), hint)
@@ -125,8 +106,7 @@ def _check_sizes(certificate: Certificate, mechanism: Mechanism) -> list[str]:
         "n or records do not fit the mechanism's parameters": (
             (certificate["n"] is None) == (mechanism.relation == "add-remove")
             and certificate["records"] == mechanism.records
-            and (not mechanism.saves_data or certificate["n"] == mechanism.n)
-            and (output is None or ("file" in output) == mechanism.saves_data)
+            and mechanism.n in (None, certificate["n"])
         ),
         "the number of published rows does not fit the mechanism's parameters": (
             rows is None or (rows == mechanism.rows if mechanism.rows is not None else rows <= mechanism.records)
@@ -135,8 +115,8 @@ def _check_sizes(certificate: Certificate, mechanism: Mechanism) -> list[str]:
         "the columns do not fit the domain": certificate["columns"] == mechanism.columns_for(certificate["domain"]),
         "records are made from measurements, and from nothing else": output is None
         or (
-            (mechanism.measures or certificate["synthetic"] is None)
-            and mechanism.measures == str(output.get("file")).startswith("measurements")
+            (mechanism.makes_records or certificate["synthetic"] is None)
+            and mechanism.measures == output["file"].startswith("measurements")
         ),
     }
     return [reason for reason, true in holds.items() if not true]
@@ -171,7 +151,7 @@ def _agree(stated: Mapping[str, float | None], computed: Mapping[str, float | No
 def _check_data(certificate: Certificate, folder: Path, tasks: Tasks | None) -> list[str]:
     """The data file, and the records made from it where there are any: hash, then what they hold."""
     output, synthetic = certificate["output"], certificate["synthetic"]
-    if output is None or "file" not in output:
+    if output is None:
         return ["the certificate names no data file: the release was never saved"]
     files = [output] if synthetic is None else [output, synthetic]
     reasons = [reason for each in files for reason in _changed(folder, each, tasks)]
@@ -186,7 +166,7 @@ def _check_data(certificate: Certificate, folder: Path, tasks: Tasks | None) -> 
     if not fits:
         return []  # for `check_certificate` to say
     found = _check_content(folder, output, certificate["columns"], lambda: mechanism.content(domain), tasks)
-    if synthetic is not None:
+    if synthetic is not None and mechanism.makes_records:
         copies, n = synthetic["copies"], certificate["n"]
         columns = [copy_column(domain["columns"])] * (copies > 1) + list(domain["columns"])
         found += _check_content(folder, synthetic, columns, lambda: SyntheticContent(domain, copies=copies, n=n), tasks)
@@ -250,45 +230,3 @@ def _contradiction(file: Path, size: int, columns: list[str], content: Content) 
         if not content.holds(batch):
             return content.wrong
     return None if rows == size else "does not hold the rows that are stated"
-
-
-def statistics_of(data: Any) -> tuple[Certificate, NoisyStatistics]:
-    """Certificate and published numbers of a statistics file's content, typed; whether they are true is not asked here."""
-    from privurn.privacy.certificate_schema import StatisticsFields, problems
-
-    check_version(data.get("schema"), STATISTICS_SCHEMA)
-    if data.keys() != {"schema", "statistics", "certificate"}:
-        raise CertificateError("a statistics file holds a schema, statistics and a certificate.")
-    certificate, numbers = Certificate.typed(data["certificate"]), data["statistics"]
-    found = problems(StatisticsFields, numbers)
-    if found:
-        raise CertificateError(f"the statistics are malformed: {'; '.join(found)}.")
-    stated = certificate["mechanism"]
-    mechanism: Any = rebuild(stated["name"], stated["parameters"])
-    if mechanism.saves_data:
-        raise CertificateError("the certificate is not of statistics.")
-    try:
-        statistics = NoisyStatistics(
-            mechanism=mechanism, values=np.array(numbers["values"], np.float64), n=numbers["n"], noisy_n=numbers["noisy_n"]
-        )
-    except PrivurnError as error:
-        raise CertificateError(f"the statistics do not fit their mechanism: {error.message}") from None
-    if numbers != statistics.plain():
-        raise CertificateError("the statistics are not named as their mechanism names them.")
-    return certificate, statistics
-
-
-def _check_statistics(certificate: Certificate, statistics: NoisyStatistics, stated: Mapping[str, Any]) -> list[str]:
-    output = certificate["output"]
-    holds = {
-        "the statistics were edited: their hash does not fit": output is not None
-        and output["sha256"] == statistics_hash(stated),
-        "n does not fit the statistics": certificate["n"] == statistics.n,
-        "the statistics do not lie on the lattice of their noise": statistics.possible,
-    }
-    return [reason for reason, true in holds.items() if not true]
-
-
-def statistics_hash(statistics: Mapping[str, Any]) -> str:
-    """SHA-256 of the published numbers, as plain data in canonical JSON."""
-    return hashlib.sha256(canonical(statistics)).hexdigest()

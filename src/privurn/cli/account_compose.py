@@ -18,7 +18,7 @@ privurn account compose january february march --delta 1e-5
 
 privurn account compose january february march --epsilon 2 --json
 
-privurn account compose january stats.json --delta 1e-5"""
+privurn account compose january sums --delta 1e-5"""
 
 CONDITION = "tight figures hold for a plan fixed beforehand; basic ones also when later parameters depend on earlier outputs"
 

@@ -27,7 +27,7 @@ privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 1/2 --records 2 --d
 
 privurn audit --certificate out
 
-privurn audit --certificate statistics.json
+privurn audit --certificate sums
 
 privurn audit --callable mypackage.release:noisy_counts --takes counts --n 10 --cells 3 --epsilon 1
 

@@ -33,7 +33,7 @@ privurn infer out --ask "P(income='>50K')" --ask "P(town='Paris, Texas')"
 
 privurn infer out --prior mechanism --draws 1e5 --chains 1
 
-privurn infer table.json --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
+privurn infer table --ask cells --ask log_odds_ratio --prior 1 --prior-n poisson:3000
 
 privurn infer noisy --mixing {MIXINGS[1]} --discount 0.25 --clusters --plot density.png --checkpoint run.npz
 
@@ -45,7 +45,7 @@ privurn infer survey --ask "median(pay | sex=f) - median(pay | sex=m)" --ask "ta
 
 privurn infer survey --synthetic 1e5 -o records
 
-privurn infer regression.json --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
+privurn infer regression --prior unit --prior-n 500:5000 --naive --bootstrap --mle --plot intervals=compare.png"""
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
@@ -64,7 +64,7 @@ def infer(
     context: typer.Context,
     releases: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR...", help="What was released: a folder, a file of statistics; several of the same cells."),
+        typer.Argument(metavar="DIR...", help="What was released: a folder; several of the same cells."),
     ],
     model: Annotated[
         str | None,

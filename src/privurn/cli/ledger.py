@@ -128,7 +128,7 @@ def check(
         list[str] | None, typer.Option(metavar="HASH", help="A head noted earlier: the ledger must continue it. Repeatable.")
     ] = None,
     certificate: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="A release (or statistics file) it must have paid for. Repeatable.")
+        list[Path] | None, typer.Option(metavar="DIR", help="A release that it must have paid for. Repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from privurn.privacy.certificate import Certificate
     from privurn.privacy.profile import Guarantee, PrivacyProfile
 
-Releases = Annotated[
-    list[Path], typer.Argument(metavar="DIR", help="Folders of releases, their certificate.json, or files of noisy statistics.")
-]
+Releases = Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of releases, or their certificate.json.")]
 
 
 @dataclass(frozen=True, kw_only=True)

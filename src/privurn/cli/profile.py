@@ -22,7 +22,7 @@ privurn profile out other --plot profiles.png
 
 privurn profile out --trade-off --plot trade-off.svg
 
-privurn profile stats.json"""
+privurn profile sums"""
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RATES = (0.01, 0.05, 0.1, 0.25, 0.5)
@@ -79,7 +79,7 @@ def _data_file(path: Path, release: CertifiedRelease) -> str:
 
     output = release.certificate["output"]
     folder = path if path.is_dir() else path.parent
-    if output is None or ("file" in output and not (folder / output["file"]).exists()):
+    if output is None or not (folder / output["file"]).exists():
         return "not there"
     return AS_CERTIFIED if verify(path).valid else TAMPERED
 

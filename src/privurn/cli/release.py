@@ -41,7 +41,7 @@ privurn release pay.csv --column pay --grid 0:200000:5000 --mechanism perturbed-
 
 privurn release pay.csv --column pay --bounds 0:200000 --mechanism laplace --epsilon 2 -o noisy
 
-privurn release people.csv --mechanism normal --y height --bounds 0:250 --epsilon 1 -o stats.json"""
+privurn release people.csv --mechanism normal --y height --bounds 0:250 --epsilon 1 -o sums"""
 
 
 @grouped

@@ -15,7 +15,7 @@ privurn report out
 
 privurn report out -o pay.html
 
-privurn report stats.json
+privurn report sums
 
 privurn report out --data pay.csv
 
@@ -25,7 +25,7 @@ WARNING = "confidential: the page holds figures computed from the data. Do not p
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release, or file of statistics.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release.")],
     data: Annotated[
         str | None,
         typer.Option(
@@ -38,8 +38,7 @@ def report(
             "-o",
             "--output",
             metavar="FILE",
-            help="New file. Default: DIR/report.html, NAME-report.html beside a file; with --data CONFIDENTIAL-report.html "
-            "beside DIR.",
+            help="New file. Default: DIR/report.html; with --data CONFIDENTIAL-report.html beside DIR.",
             show_default=False,
         ),
     ] = None,

@@ -1,31 +1,30 @@
-"""`privurn statistics`: from a file to noisy statistics with a certificate, in one JSON file."""
+"""`privurn statistics`: from a file to noisy sums with a certificate."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_json, print_text, stages
-from privurn.cli.made import guarantee_words, print_opening, warn
+from privurn.cli.console import note, print_text, stages
+from privurn.cli.made import guarantee_words, print_opening, show_folder
 from privurn.cli.mechanism_options import StatisticsCommand
-from privurn.cli.options import DataFile, Json, Making, grouped
+from privurn.cli.options import DataFile, FileFormat, Folder, Json, Making, check_output, grouped
 from privurn.cli.parsing import parse_neighbouring
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
+    from privurn.certificates.release import Release
 
 EXAMPLES = """Examples:
 
 privurn statistics people.csv --model regression --y pay --x age --x years --bounds pay=0:200000 --bounds age=0:120
---bounds years=0:60 --epsilon 1 --epsilon-n 0.1 --neighbouring add-remove -o stats.json
+--bounds years=0:60 --epsilon 1.1 --epsilon-n 0.1 --neighbouring add-remove -o sums
 
-privurn statistics people.csv --model logistic --y ill --x age --bounds age=0:120 --epsilon 1 -o stats.json
+privurn statistics people.csv --model logistic --y ill --x age --bounds age=0:120 --epsilon 1 -o sums
 
-privurn statistics people.csv --model table --categories smoker=yes,no --categories ill=yes,no --epsilon 1 -o stats.json
+privurn statistics people.csv --model table --categories smoker=yes,no --categories ill=yes,no --epsilon 1 -o sums
 
-privurn statistics days.csv --model dirichlet --part sleep --part work --part rest --floor 0.001 --epsilon 1 -o stats.json
+privurn statistics days.csv --model dirichlet --part sleep --part work --part rest --floor 0.001 --epsilon 1 -o sums
 
-privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 -o stats.json"""
+privurn statistics people.csv --model normal --y height --bounds 0:250 --epsilon 1 -o sums"""
 
 
 @grouped
@@ -33,57 +32,53 @@ def statistics(
     context: typer.Context,
     file: DataFile,
     model: Annotated[str, typer.Option(help="One of those below, each with options of its own.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss of the sums.")],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="New JSON file for statistics and certificate.")
-    ],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss of everything that is published.")],
+    output: Folder,
     *,
     epsilon_n: Annotated[
         float | None,
-        typer.Option("--epsilon-n", help="With add-remove: privacy loss of n. Left out: nothing about it is published."),
+        typer.Option("--epsilon-n", help="With add-remove: the part of epsilon for n. Left out: nothing of n is published."),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise; 0 for the others.")] = 0.0,
+    delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise, then the default.")] = 0.0,
     noise: Annotated[
         str | None,
-        typer.Option(help="laplace, discrete-laplace (whole numbers; tables' default) or discrete-gaussian (with --delta)."),
+        typer.Option(help="laplace, discrete-laplace (whole numbers; their default) or discrete-gaussian (with --delta)."),
     ] = None,
     neighbouring: Annotated[
         str, typer.Option("--neighbouring", help="replace-one (n is public and published) or add-remove (n is secret).")
     ] = "replace-one",
+    file_format: FileFormat = "csv",
     making: Making,
     json: Json = False,
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
-    from privurn.mechanisms.sums.calibrating import Budget
-    from privurn.output_files import check_new_file
+    from privurn.mechanisms.sums.recipe import Sums
+    from privurn.privacy.profile import Guarantee
     from privurn.releases.statistics import release_statistics
 
-    check_new_file(output)
+    check_output(output, file_format)
     data = making.data(file)
     asked = StatisticsCommand.asked(context, StatisticsCommand.named(model))
-    budget = Budget(
+    guarantee = Guarantee(
         epsilon=epsilon,
         delta=delta,
-        epsilon_n=epsilon_n,
         neighbouring=parse_neighbouring(neighbouring),
         contributions=making.contributions,
-        noise=noise or asked.statistic.usual_noise,  # type: ignore[arg-type]
     )
+    budget = Sums(model, epsilon_n=epsilon_n, noise=noise).budget(guarantee)  # type: ignore[arg-type]
     with stages(quiet=json) as progress:
         progress("Adding up")
         made = release_statistics(
             data, mechanism=asked.calibrated(budget), budget=budget, ledger=making.payer, entropy=making.entropy
-        ).save(output)
-    _report(made, output, json=json)
+        ).save(output, file_format=file_format)  # type: ignore[arg-type]
+    show_folder(made, output, json=json, words=lambda: _report(made))
 
 
-def _report(made: "ReleasedStatistics", output: Path, *, json: bool) -> None:
+def _report(made: "Release") -> None:
+    from privurn.inference.sums.reading import released_sums
     from privurn.privacy.profile import LARGEST_EPSILON
 
-    certificate, public = made.certificate, made.statistics
-    if json:
-        print_json({"path": str(output), "remarks": list(made.remarks), **made.to_json()})
-        return
+    certificate, public = made.certificate, released_sums(made)
     target, achieved = certificate["target"], certificate["achieved"]
     print_opening(certificate, f"Released {len(public.values):,} noisy sums for the model {public.model}.")
     print_text(f"{guarantee_words(certificate)}, neighbours: {public.neighbouring};")
@@ -100,20 +95,5 @@ def _report(made: "ReleasedStatistics", output: Path, *, json: bool) -> None:
     else:
         told = "but for what the counts add up to" if public.model == "table" else "and nothing about it was published"
         print_text(f"Records:   n is secret, {told}.")
-    for remark in [*remarks(made), *made.remarks]:
+    for remark in made.remarks:
         note(f"note: {remark}")
-    warn(certificate)
-    print_text(f"Statistics and certificate: {output}   (check them: privurn verify {output})")
-
-
-def remarks(made: "ReleasedStatistics") -> list[str]:
-    """What the published numbers say about their own use. Nothing confidential is looked at."""
-    public, mechanism = made.statistics, made.statistics.mechanism
-    n = public.noisy_n if public.n is None else float(public.n)
-    found = []
-    if n is not None and n < len(mechanism.columns) + 1:
-        found.append("the published number of records is smaller than the model needs; inference will lean on its prior.")
-    if n is not None and n >= 1.0 and (flat := mechanism.hidden_by_noise(public.values, n)):
-        listed = ", ".join(repr(name) for name in flat)
-        found.append(f"the noise may hide all variation of {listed}; narrower bounds or more budget would help.")
-    return found

@@ -14,7 +14,7 @@ privurn verify out
 
 privurn verify out --json
 
-privurn verify stats.json
+privurn verify sums
 
 privurn verify out --registry > deployment.yaml
 
@@ -22,9 +22,7 @@ privurn verify visits --engine spark --master spark://host:7077"""
 
 
 def verify(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of a release, its certificate.json, or a file of noisy statistics.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a release, or its certificate.json.")],
     registry: Annotated[
         bool, typer.Option("--registry", help="Print the fields of the OpenDP deployments registry (YAML).")
     ] = False,

@@ -60,8 +60,8 @@ def infer(
     Parameters
     ----------
     releases
-        The folder of a release, a file of noisy statistics, or what `release`, `privatise` or `release_statistics` returned; a
-        list of several where they are counts of the same data over the same domain. Certificates and files are verified first.
+        The folder of a release, or what `release`, `privatise` or `release_statistics` returned; a list of several where they
+        are counts of the same data over the same domain. Certificates and files are verified first.
     model
         Left out, the one that fits what was published: `CountModel` for cells, records and noisy counts (of many cells its
         prior is a Polya tree), `PolyaTree` for noisy trees, `Mixture` for privatised records, and for noisy sums the model of

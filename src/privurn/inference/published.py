@@ -1,18 +1,16 @@
 """What was published, whoever published it: read, verified, and sorted by what can be inferred from it."""
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
-from privurn.certificates.statistics import ReleasedStatistics, read_statistics
 from privurn.inference.counts.released import Observed, observe
 from privurn.inference.mixtures.reading import Privatised, one_output, read_privatised
+from privurn.inference.sums.reading import read_sums
 from privurn.inference.tables.reading import read_table
-from privurn.inference.verified import verified
+from privurn.inference.verified import Verified, verified
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.table_measurements import MeasuredTable
-from privurn.privacy.certificate import Certificate, is_statistics, read_json
 
 Kind = Literal["counts", "tree", "mixture", "sums", "tables"]
 WORDS = {
@@ -51,7 +49,7 @@ class Published:
 
 
 def published(source: Any, *, mixture: bool = False) -> Published:
-    """What a folder, a file or an object holds, verified.
+    """What a folder or an object holds, verified.
 
     `mixture`: counts of one column in equal bins are read as one output of all records, behind a channel.
     """
@@ -68,19 +66,17 @@ def _read(source: Any) -> Published:
         return Published(numbers=source)
     if isinstance(source, NoisyStatistics):
         return Published(numbers=_sums(source))
-    if isinstance(source, (str, Path)) and Path(source).suffix == ".json" and os.path.isfile(source):
-        source = read_statistics(Path(source)) if is_statistics(read_json(Path(source))) else source
-    if isinstance(source, ReleasedStatistics):
-        return _certified(_sums(source.statistics), source.certificate)
     found = verified(source)
-    if found.mechanism.inferred_from == "table":
-        return _certified(read_table(found), found.certificate)
-    records = found.mechanism.inferred_from == "records"
-    return _certified(read_privatised(found) if records else observe(found), found.certificate)
-
-
-def _certified(numbers: Any, certificate: Certificate) -> Published:
+    if found.certificate["domain"]["kind"] == "statistics":
+        numbers: Any = _sums(read_sums(found))
+    else:
+        numbers = READERS.get(found.mechanism.inferred_from, observe)(found)
+    certificate = found.certificate
     return Published(numbers=numbers, private=certificate["private"] is True, sha256=str(certificate["sha256"]))
+
+
+READERS: dict[str, Callable[[Verified], Any]] = {"table": read_table, "records": read_privatised}
+"""Of what is not counts of cells."""
 
 
 def _sums(statistics: NoisyStatistics) -> Observed | NoisyStatistics:

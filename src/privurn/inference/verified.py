@@ -33,7 +33,7 @@ class Verified:
 
 
 def verified(source: Any) -> Verified:
-    """What `release` or `privatise` made: the folder, its data file or its certificate file, or the result itself."""
+    """What `release` made: the folder, its data file or its certificate file, or the result itself."""
     if isinstance(source, Verified):
         return source
     if isinstance(source, Release):

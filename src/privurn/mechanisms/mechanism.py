@@ -62,12 +62,10 @@ class Mechanism(ABC):
     """Cells of the public domain; None where the domain is open."""
     adds_noise: ClassVar[bool] = False
     """Whether OpenDP draws some of the randomness."""
-    saves_data: ClassVar[bool] = True
-    """Whether a data file is published; else a few numbers beside the certificate, a public n among them."""
     synthetic: ClassVar[bool] = True
     """Whether rows are made from the law of the whole table; else they are records, or numbers, with noise."""
     measures: ClassVar[bool] = False
-    """Whether it publishes measurements, of which records are made afterwards, from what was published alone."""
+    """Whether it publishes measurements; where it is `synthetic` too, records are made from them alone afterwards."""
     forecast: ClassVar[bool] = True
     """Whether simulated releases are quick enough to tell beforehand, in a plan, what errors to expect."""
     assumes: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +81,11 @@ class Mechanism(ABC):
     """How what was published is read: as counts of cells, as records, or as sums."""
     why_not: ClassVar[str] = "how likely its output is given the confidential counts is not written down"
     """Why there is no likelihood, where there is none; ends a sentence."""
+
+    @property
+    def makes_records(self) -> bool:
+        """Whether records may be made of what it publishes."""
+        return self.measures and self.synthetic
 
     # -- the guarantee
 

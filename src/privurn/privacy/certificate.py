@@ -21,11 +21,10 @@ from privurn.errors import CertificateError, NoRelease
 from privurn.privacy.profile import PrivacyProfile
 
 SCHEMA = "privurn-certificate/2"
-STATISTICS_SCHEMA = "privurn-statistics/2"
 
 NAME = "certificate.json"
 LARGEST_FILE = 2**28
-"""Bytes of a certificate or of a statistics file: the longest lists of labels and cells fit."""
+"""Bytes of a certificate: the longest lists of labels and cells fit."""
 
 LONGEST_NUMBER = 20
 """Digits of a whole number; rationals are text."""
@@ -100,7 +99,7 @@ def _no_constant(text: str) -> float:
 
 
 def read_json(path: str | Path) -> Any:
-    """The content of a certificate, of the folder that holds one, or of a statistics file."""
+    """The content of a certificate, or of that in a folder."""
     path = Path(path)
     file = path / NAME if os.path.isdir(path) else path
     try:
@@ -129,7 +128,7 @@ def no_release(path: Path) -> NoRelease:
     else:
         message = f"there is no {str(path)!r}, so no release."
     beside = path.parent if os.path.isfile(path) and path.name != NAME and os.path.isfile(path.parent / NAME) else None
-    named = "Name the folder that privurn release or privatise has made, or the file that privurn statistics has"
+    named = "Name the folder that privurn release, privatise or statistics has made"
     return NoRelease(message, hint=named if beside is None else f"The folder of a release, not a file in it: {str(beside)!r}")
 
 
@@ -142,23 +141,19 @@ def open_plain(file: Path, *, follow: bool = True) -> BufferedReader:
     return os.fdopen(handle, "rb")
 
 
-def is_statistics(data: Any) -> bool:
-    """Whether the content of a file is that of noisy statistics."""
-    return isinstance(data, dict) and str(data.get("schema")).startswith("privurn-statistics/")
-
-
-def check_version(stated: Any, known: str) -> None:
+def _check_version(stated: Any) -> None:
     """The schema that this version reads; others get a reason of their own."""
-    name, _, number = known.partition("/")
-    if stated == known:
+    if stated == SCHEMA:
         return
+    name, _, number = SCHEMA.partition("/")
+    earlier = "Release again with this version"
+    if isinstance(stated, str) and stated.startswith("privurn-statistics/"):
+        raise CertificateError("noisy statistics are a folder now, and this is a file of an earlier version.", hint=earlier)
     if not isinstance(stated, str) or not re.fullmatch(rf"{name}/[0-9]{{1,9}}", stated):
-        raise CertificateError(f"this is not of schema {known!r}.", hint="Name a folder or file that privurn wrote")
+        raise CertificateError(f"this is not of schema {SCHEMA!r}.", hint="Name a folder that privurn wrote")
     if int(stated.partition("/")[2]) < int(number):
-        raise CertificateError(
-            f"it was made by an earlier version ({stated}) whose checks were weaker.", hint="Release again with this version"
-        )
-    raise CertificateError(f"it was made by a later version ({stated}); this one reads {known}.", hint="Update privurn")
+        raise CertificateError(f"it was made by an earlier version ({stated}) whose checks were weaker.", hint=earlier)
+    raise CertificateError(f"it was made by a later version ({stated}); this one reads {SCHEMA}.", hint="Update privurn")
 
 
 @dataclass(frozen=True)
@@ -187,7 +182,7 @@ class Certificate:
         """A certificate of plain data that has its layout, types and all; CertificateError for anything else."""
         from privurn.privacy.certificate_schema import CertificateFields, problems
 
-        check_version(data.get("schema") if isinstance(data, dict) else None, SCHEMA)
+        _check_version(data.get("schema") if isinstance(data, dict) else None)
         found = problems(CertificateFields, data)
         if found:
             raise CertificateError(f"the certificate is malformed: {'; '.join(found)}.")
@@ -195,9 +190,8 @@ class Certificate:
 
     @classmethod
     def read(cls, path: str | Path) -> "Certificate":
-        """Read certificate.json, the folder that holds it, or a file of noisy statistics."""
-        data = read_json(path)
-        return cls.typed(data.get("certificate") if is_statistics(data) else data)
+        """Read certificate.json, or the folder that holds it."""
+        return cls.typed(read_json(path))
 
     def to_json(self) -> str:
         """Text for people and machines."""

@@ -213,13 +213,6 @@ class Synthetic(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**53)]
 
 
-class Numbers(Strict):
-    """The statistics in the same file."""
-
-    rows: Annotated[int, Field(ge=1, le=MOST_PUBLISHED)]
-    sha256: Hash
-
-
 class Unpaid(Strict):
     """No ledger; `declined`: one stood beside the data, and was not to be used."""
 
@@ -256,20 +249,10 @@ class CertificateFields(Strict):
     randomness: Text
     private: bool
     software: Software
-    output: DataFile | Numbers | None
+    output: DataFile | None
     synthetic: Synthetic | None
     ledger: Unpaid | Paid
     sha256: Hash
-
-
-class StatisticsFields(Strict):
-    """Published statistics."""
-
-    model: Text
-    entries: list[str]
-    values: list[float]
-    n: Annotated[int, Field(ge=0, le=LARGEST_N)] | None
-    noisy_n: float | None
 
 
 def problems(model: type[Strict], data: Any) -> list[str]:

@@ -8,7 +8,7 @@ public itself; the ledger is debited and flushed before the first random draw; n
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,41 +35,8 @@ from privurn.tables.engine import Tasks
 from privurn.tables.special_cells import SpecialCells
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
     from privurn.mechanisms.local.recipe import ChannelRecipe
     from privurn.mechanisms.sums.recipe import Sums
-
-
-@overload
-def release(
-    data: Any,
-    mechanism: "Recipe | ChannelRecipe | None" = None,
-    *,
-    domain: Any,
-    epsilon: float,
-    delta: float = ...,
-    contributions: int = ...,
-    neighbouring: Neighbouring = ...,
-    ledger: LedgerChoice = ...,
-    entropy: Entropy | None = ...,
-    progress: Callable[[str], None] = ...,
-) -> Release: ...
-
-
-@overload
-def release(
-    data: Any,
-    mechanism: "Sums",
-    *,
-    domain: Any,
-    epsilon: float,
-    delta: float = ...,
-    contributions: int = ...,
-    neighbouring: Neighbouring = ...,
-    ledger: LedgerChoice = ...,
-    entropy: Entropy | None = ...,
-    progress: Callable[[str], None] = ...,
-) -> "ReleasedStatistics": ...
 
 
 def release(
@@ -84,7 +51,7 @@ def release(
     ledger: LedgerChoice = None,
     entropy: Entropy | None = None,
     progress: Callable[[str], None] = lambda stage: None,
-) -> "Release | ReleasedStatistics":
+) -> Release:
     """Release synthetic records of one column, or of a few taken jointly, with a differential-privacy guarantee.
 
     Or every record through a channel by itself, or noisy sums: `privatise` and `release_statistics` are short for these.
@@ -134,15 +101,14 @@ def release(
     >>> limits = {"value": privurn.Bounds(0, 100_000)}
     >>> len(privurn.release(incomes, privurn.Laplace(), domain=limits, epsilon=2).data)
     20000
-    >>> len(privurn.release(incomes, privurn.Sums("normal", response="value"), domain=limits, epsilon=1).statistics.values)
+    >>> len(privurn.release(incomes, privurn.Sums("normal", response="value"), domain=limits, epsilon=1).data)
     2
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta, contributions=contributions, neighbouring=neighbouring)
     making: dict[str, Any] = {"domain": domain, "ledger": ledger, "entropy": entropy, "progress": progress}
     other = _OTHERS.get(getattr(mechanism, "reads", "cells"))
     if other is not None:
-        made: Release | ReleasedStatistics = other(data, mechanism, guarantee, **making)
-        return made
+        return other(data, mechanism, guarantee, **making)
     asked: Any = _usual_of_several(domain) if mechanism is None else mechanism
     if asked is not None:
         check_recipe(asked)
@@ -191,7 +157,7 @@ def _records(data: Any, channel: "ChannelRecipe", guarantee: Guarantee, **making
     return privatise(data, channel, **making)
 
 
-def _sums(data: Any, sums: "Sums", guarantee: Guarantee, *, domain: Any, progress: Any, **paid: Any) -> "ReleasedStatistics":
+def _sums(data: Any, sums: "Sums", guarantee: Guarantee, *, domain: Any, progress: Any, **paid: Any) -> Release:
     """Sums over all records."""
     from privurn.releases.statistics import release_statistics
 
@@ -201,7 +167,7 @@ def _sums(data: Any, sums: "Sums", guarantee: Guarantee, *, domain: Any, progres
     return release_statistics(data, mechanism=made, budget=budget, **paid)
 
 
-_OTHERS: dict[str, Callable[..., Any]] = {"records": _records, "sums": _sums}
+_OTHERS: dict[str, Callable[..., Release]] = {"records": _records, "sums": _sums}
 """What reads something else than counts of cells."""
 
 

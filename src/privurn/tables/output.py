@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,11 +64,12 @@ def decode_side_by_side(cells: Sequence[NDArray[Any]], columns: Mapping[str, Col
     return pa.table(found)
 
 
-def number_table(columns: Mapping[str, NDArray[Any]]) -> Any:
-    """Arrow table of numbers."""
+def number_table(columns: Mapping[str, NDArray[Any]], names: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Any:
+    """Arrow table of numbers, behind columns of `names`."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array(numbers) for name, numbers in columns.items()})
+    texts = {name: pa.array(each, pa.string()) for name, each in names.items()}
+    return pa.table({**texts, **{name: _arrow(each, np.zeros(len(each), bool)) for name, each in columns.items()}})
 
 
 def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: Integers | None = None) -> Any:

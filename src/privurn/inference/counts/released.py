@@ -62,7 +62,7 @@ class Observed:
     @property
     def publishes_records(self) -> bool:
         """Whether `counts` are counts of released records."""
-        return self.mechanism.saves_data and not self.mechanism.beside
+        return not self.mechanism.beside
 
     @property
     def n(self) -> int | None:

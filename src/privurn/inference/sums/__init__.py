@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from privurn.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics as ReleasedStatistics
-    from privurn.certificates.statistics import read_statistics as read_statistics
     from privurn.inference.size import SizePrior as SizePrior
     from privurn.inference.sums.comparators import bootstrap_regression as bootstrap_regression
     from privurn.inference.sums.comparators import plug_in_regression as plug_in_regression
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from privurn.inference.sums.mcem import maximise as maximise
     from privurn.inference.sums.model import PythonModel as PythonModel
     from privurn.inference.sums.observed import Observed as Observed
+    from privurn.inference.sums.reading import released_sums as released_sums
     from privurn.inference.sums.regression_model import RegressionPrior as RegressionPrior
     from privurn.mechanisms.sums.calibrating import Budget as Budget
     from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic as DirichletStatistic
@@ -38,8 +37,6 @@ _HOME = {
     "bootstrap_regression": "inference.sums.comparators",
     "plug_in_regression": "inference.sums.comparators",
     "DirichletStatistic": "mechanisms.sums.dirichlet_statistic",
-    "ReleasedStatistics": "certificates.statistics",
-    "read_statistics": "certificates.statistics",
     "NoiseLaw": "mechanisms.sums.noise_law",
     "LogisticPrior": "inference.sums.logistic_model",
     "LogisticStatistic": "mechanisms.sums.logistic_statistic",
@@ -56,6 +53,7 @@ _HOME = {
     "fit": "inference.sums.fit",
     "maximise": "inference.sums.mcem",
     "Observed": "inference.sums.observed",
+    "released_sums": "inference.sums.reading",
     "PythonModel": "inference.sums.model",
     "RegressionPrior": "inference.sums.regression_model",
 }

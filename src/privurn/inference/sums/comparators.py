@@ -5,17 +5,14 @@ matrix where noise has made it impossible.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.sums.observed import released_numbers
+from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-
-if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,13 +57,13 @@ class BootstrapRegression:
         return np.asarray(np.quantile(self.replicates, [tail, 1.0 - tail], axis=0).T, np.float64)
 
 
-def plug_in_regression(statistics: "NoisyStatistics | ReleasedStatistics") -> PlugInRegression:
+def plug_in_regression(statistics: Any) -> PlugInRegression:
     """Treat noisy moments as exact.
 
     The matrix of moments of (1, x, y) gets r = max(0, -2 lambda) added to its diagonal, lambda its smallest eigenvalue
     (Barrientos et al. 2024), so that it is positive definite; where n is not published at all there is no such estimate.
     """
-    statistics = released_numbers(statistics)
+    statistics = released_sums(statistics)
     mechanism = statistics.of_model("regression", "normal")
     moments, ridge = repaired(noisy_moments(statistics)[None])
     slopes, variances = least_squares(moments)
@@ -83,15 +80,13 @@ def plug_in_regression(statistics: "NoisyStatistics | ReleasedStatistics") -> Pl
     )
 
 
-def bootstrap_regression(
-    statistics: "NoisyStatistics | ReleasedStatistics", *, replicates: int = 2000, seed: int | None = None
-) -> BootstrapRegression:
+def bootstrap_regression(statistics: Any, *, replicates: int = 2000, seed: int | None = None) -> BootstrapRegression:
     """Parametric bootstrap of Ferrando, Wang and Sheldon (2022) with the repair of Barrientos et al. (2024).
 
     Each replicate draws new responses from the plug-in estimate given the repaired moments of the covariates, adds the
     mechanism's noise to all moments (and to n) again, and repairs and estimates again.
     """
-    statistics = released_numbers(statistics)
+    statistics = released_sums(statistics)
     mechanism = statistics.of_model("regression", "normal")
     if replicates < 2:
         raise ModelError("a bootstrap needs at least two replicates.")

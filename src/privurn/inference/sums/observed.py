@@ -10,7 +10,6 @@ from privurn.errors import ModelError
 from privurn.inference.size import SizePrior
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
     from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 Kind = Literal["laplace", "gaussian"]
@@ -124,16 +123,3 @@ class Observed:
         else:
             guess = float(rng.integers(lower, min(upper, lower + 10**6), endpoint=True))
         return int(min(max(round(guess), lower), upper))
-
-
-def released_numbers(given: "NoisyStatistics | ReleasedStatistics") -> "NoisyStatistics":
-    """The numbers of what `release_statistics` or `read_statistics` returned, with or without their certificate."""
-    from privurn.mechanisms.sums.statistic import NoisyStatistics
-
-    found = getattr(given, "statistics", given)
-    if not isinstance(found, NoisyStatistics):
-        raise ModelError(
-            f"an object of type {type(given).__name__} holds no released statistics.",
-            hint="Give what release_statistics(...) or read_statistics(FILE) returned",
-        )
-    return found

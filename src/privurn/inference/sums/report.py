@@ -3,26 +3,25 @@
 import csv
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.draws import Summary
-from privurn.inference.sums.observed import released_numbers
+from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.output_files import write_file
 from privurn.tables.spreadsheet_text import marked
 
 if TYPE_CHECKING:
-    from privurn.certificates.statistics import ReleasedStatistics
     from privurn.inference.sums.fit import SumPosterior
 
 
-def plug_in(statistics: "NoisyStatistics | ReleasedStatistics", *, level: float = 0.95) -> tuple[Summary, ...]:
+def plug_in(statistics: Any, *, level: float = 0.95) -> tuple[Summary, ...]:
     """What taking noisy sums for exact would say, under the names of the posterior's variables. It ignores noise: not valid."""
-    statistics = released_numbers(statistics)
+    statistics = released_sums(statistics)
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
     if n is None:
         raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior")

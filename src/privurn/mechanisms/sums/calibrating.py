@@ -23,11 +23,11 @@ M = TypeVar("M", bound=StatisticMechanism)
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What may be spent: `epsilon` on the sums and, where n is secret and shall be published, `epsilon_n` on n.
+    """What may be spent: `epsilon` on everything, of which `epsilon_n` on n where that is secret and shall be published.
 
-    The whole release is (epsilon + epsilon_n, delta)-DP under `neighbouring`, for the `contributions` records of one person.
-    Laplace noise (delta = 0): each part has its own epsilon. Gaussian noise (delta > 0): the largest rho whose zCDP bound gives
-    the total, of which the parts get shares proportional to epsilon^2 and epsilon_n^2.
+    The whole release is (epsilon, delta)-DP under `neighbouring`, for the `contributions` records of one person.
+    Laplace noise (delta = 0): n has `epsilon_n`, and the sums have `sums`, which is what is left of epsilon. Gaussian noise
+    (delta > 0): the largest rho whose zCDP bound gives epsilon, of which the parts get shares proportional to their squares.
     """
 
     epsilon: float
@@ -51,15 +51,17 @@ class Budget:
             )
         if self.size_noise is not None and (self.size_noise == "discrete-gaussian") != self.gaussian:
             raise ModelError("the noise of the sums and that of n must be both Laplace or both Gaussian.")
-        if self.epsilon_n is not None and self.neighbouring == "replace-one":
-            raise ModelError(
-                "under replace-one neighbours the number of records is public: it has no epsilon_n.",
-                hint="Leave epsilon_n out, or use neighbouring='add-remove'",
-            )
         if self.epsilon_n is not None and not 0.0 < self.epsilon_n <= LARGEST_EPSILON:
             raise ModelError(
                 f"epsilon_n must be positive and at most {LARGEST_EPSILON:g}.",
                 hint="Leave it out to publish nothing about n; where n may be public, use neighbouring='replace-one'",
+            )
+        if self.sums <= 0.0:
+            raise ModelError("epsilon_n is a part of epsilon, and leaves the sums nothing.", hint="Ask for a smaller epsilon_n")
+        if self.epsilon_n is not None and self.neighbouring == "replace-one":
+            raise ModelError(
+                "under replace-one neighbours the number of records is public: it has no epsilon_n.",
+                hint="Leave epsilon_n out, or use neighbouring='add-remove'",
             )
         _ = self.guarantee
 
@@ -69,13 +71,16 @@ class Budget:
         return self.noise == "discrete-gaussian"
 
     @property
+    def sums(self) -> float:
+        """What n leaves of epsilon: a difference of decimals as they were written."""
+        spent = 0 if self.epsilon_n is None else Fraction(repr(float(self.epsilon_n)))
+        return float(Fraction(repr(float(self.epsilon))) - spent)
+
+    @property
     def guarantee(self) -> Guarantee:
-        """Of the whole release: epsilons added as the decimals they were written as."""
-        total = Fraction(repr(float(self.epsilon)))
-        if self.epsilon_n is not None:
-            total += Fraction(repr(float(self.epsilon_n)))
+        """Of the whole release."""
         return Guarantee(
-            epsilon=float(total), delta=self.delta, neighbouring=self.neighbouring, contributions=self.contributions
+            epsilon=self.epsilon, delta=self.delta, neighbouring=self.neighbouring, contributions=self.contributions
         )
 
 
@@ -93,12 +98,12 @@ def with_least_noise(make: Callable[[NoiseLaw, NoiseLaw | None], M], *, budget: 
     size_scale = None
     if budget.gaussian:
         rho = _largest_rho(budget.guarantee)
-        both = budget.epsilon if budget.epsilon_n is None else math.hypot(budget.epsilon, budget.epsilon_n)
+        both = math.hypot(budget.sums, budget.epsilon_n or 0.0)
         if budget.epsilon_n is not None:  # no squares of the epsilons, which may leave the floats
             size_scale = k / math.sqrt(2.0 * rho) * (both / budget.epsilon_n)
-        scale = k * step * math.sqrt(unit.l2_squared_units / (2.0 * rho)) * (both / budget.epsilon)
+        scale = k * step * math.sqrt(unit.l2_squared_units / (2.0 * rho)) * (both / budget.sums)
     else:
-        scale = k * step * unit.l1_units / budget.epsilon
+        scale = k * step * unit.l1_units / budget.sums
         size_scale = None if budget.epsilon_n is None else k / budget.epsilon_n
     size = None
     if size_scale is not None:

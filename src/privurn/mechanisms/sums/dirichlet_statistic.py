@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
-from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.mechanisms.sums.number_statistic import NumberStatistic
 from privurn.tables.numeric import Missing
 
 STEP = 2.0**-24

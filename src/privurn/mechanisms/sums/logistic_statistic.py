@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
+from privurn.mechanisms.sums.number_statistic import NumberStatistic
 from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares
-from privurn.mechanisms.sums.statistic import NumberStatistic
 from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 
@@ -137,7 +137,7 @@ class LogisticStatistic(NumberStatistic):
     ) -> "LogisticStatistic":
         """The mechanism with the least noise for the budget. `bounds`: for each covariate, or one pair for all.
 
-        >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
+        >>> budget = Budget(epsilon=1.1, epsilon_n=0.1, neighbouring="add-remove")
         >>> made = LogisticStatistic.calibrated(response="ill", covariates=("age", "weight"), bounds=(-5, 5), budget=budget)
         >>> made.noise.scale, made.size_noise.scale
         (6.0, 10.0)

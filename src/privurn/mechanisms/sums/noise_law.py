@@ -70,12 +70,6 @@ class NoiseLaw:
         steps = np.asarray(residuals, np.float64) / self.step  # exact: a power of two
         return np.asarray(log_mass(steps, noise=self.kind, scale=self.units))
 
-    def on_lattice(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which numbers are multiples of the step: sums and noise are, however large."""
-        with np.errstate(over="ignore"):
-            steps = np.asarray(values, np.float64) / self.step  # exact: a power of two
-        return np.asarray(steps == np.rint(steps))
-
     def draw_units(self, size: int, *, entropy: Entropy) -> list[int]:
         """Noise in lattice steps: OpenDP's exact samplers for private entropy, a seeded twin in floating point otherwise.
 

@@ -1,7 +1,6 @@
 """Noisy sums as they are asked for: the model that they are for and its columns, which calibration fills in with noise."""
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -41,15 +40,10 @@ class Sums(Asked):
     noise: NoiseName | None = None
 
     def budget(self, guarantee: Guarantee) -> Budget:
-        """The guarantee is of everything that is published: what n costs is taken off the sums."""
+        """The guarantee is of everything that is published."""
         noise = self.noise or ("discrete-gaussian" if guarantee.delta > 0.0 else self._kind.usual_noise)
-        if self.epsilon_n is not None and self.epsilon_n >= guarantee.epsilon:
-            raise ModelError("epsilon_n is a part of epsilon, and leaves the sums nothing.", hint="Ask for a smaller epsilon_n")
-        sums = guarantee.epsilon - (self.epsilon_n or 0.0)
-        while sums + (self.epsilon_n or 0.0) > guarantee.epsilon:  # by rounding
-            sums = math.nextafter(sums, 0.0)
         return Budget(
-            epsilon=sums,
+            epsilon=guarantee.epsilon,
             delta=guarantee.delta,
             epsilon_n=self.epsilon_n,
             neighbouring=guarantee.neighbouring,

@@ -23,7 +23,7 @@ from privurn.errors import DomainError, ModelError
 from privurn.exact_numbers import Number, exact
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.noise_law import LARGEST_UNITS, NoiseLaw
-from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.mechanisms.sums.number_statistic import NumberStatistic
 from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 
@@ -160,7 +160,7 @@ class RegressionStatistic(NumberStatistic):
     ) -> "RegressionStatistic":
         """The mechanism with the least noise for the budget. `bounds`: for each column, or one pair for all.
 
-        >>> budget = Budget(epsilon=1, epsilon_n=0.1, neighbouring="add-remove")
+        >>> budget = Budget(epsilon=1.1, epsilon_n=0.1, neighbouring="add-remove")
         >>> made = RegressionStatistic.calibrated(response="pay", covariates=("age", "years"), bounds=(-5, 5), budget=budget)
         >>> made.noise.scale, made.size_noise.scale
         (9.0, 10.0)
@@ -178,7 +178,7 @@ class RegressionStatistic(NumberStatistic):
             return with_noise(cls, budget, **named, resolution=resolution, missing=missing)(noise, size_noise)
 
         units = budget.contributions * float(make(NoiseLaw(kind="laplace", scale=1.0, step=4.0**-resolution), None).l1)
-        while resolution > 8 and units / (0.01 * budget.epsilon) * 4.0**resolution > LARGEST_UNITS:
+        while resolution > 8 and units / (0.01 * budget.sums) * 4.0**resolution > LARGEST_UNITS:
             resolution -= 1  # more noise than 64 bits hold on so fine a lattice
         return with_least_noise(make, budget=budget, step=4.0**-resolution)
 

@@ -17,19 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.domain import JointDomain
-from privurn.errors import CertificateError, DomainError, ModelError
+from privurn.errors import ModelError
 from privurn.exact_numbers import float_up
 from privurn.mechanisms.likelihood import Kind, Likelihood, Numbers
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content
+from privurn.mechanisms.sums.content import NAMES, VALUES, SumsContent
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.certificate import canonical
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import ROUND_UP, Guarantee, Neighbouring, PointProfile, PrivacyProfile
 from privurn.tables import Source, open_table
-from privurn.tables.dialects import DUCKDB, Dialect
-from privurn.tables.numeric import Missing, numeric_batches, summed
+from privurn.tables.column_names import unused
+from privurn.tables.output import number_table
 
 if TYPE_CHECKING:
     from privurn.privacy.audit.attack import Pair
@@ -39,9 +40,6 @@ MOST_ENTRIES = 1_000_000
 
 PER_NOISE, PER_CALL = 3e-5, 2e-4
 """Seconds for a noisy number and for a release, and what an audit looks at of them."""
-
-AT_ONCE = 2**13
-"""Records added up in 64 bits: their entries are 2^48 steps each at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +61,12 @@ class StatisticMechanism(Mechanism):
     model: ClassVar[str]
     usual_noise: ClassVar[str] = "laplace"  # where none is asked for; others where the sums are of whole numbers
     adds_noise: ClassVar[bool] = True
-    saves_data: ClassVar[bool] = False
+    measures: ClassVar[bool] = True
     synthetic: ClassVar[bool] = False
     rows_are: ClassVar[str] = "noisy sums"
     inferred_from: ClassVar[Kind] = "sums"
     n: ClassVar[None] = None  # type: ignore[misc]
-    """No parameter: where the number of records is public it is part of what is published."""
+    """No parameter: where the number of records is public the certificate states it."""
     records: ClassVar[int] = 0  # type: ignore[misc]
     """No record is drawn."""
     cells: ClassVar[None] = None  # type: ignore[misc]
@@ -112,8 +110,19 @@ class StatisticMechanism(Mechanism):
 
     @property
     def rows(self) -> int:
-        """One number for each entry."""
-        return self.n_entries
+        """One for each entry, and one for a noisy n."""
+        return self.n_entries + (self.size_noise is not None)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """What each published row is the sum of: the entries, then the records themselves where n is published with noise."""
+        names = self.names
+        return names if self.size_noise is None else (*names, unused("n", names))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The sums."""
+        return (VALUES,)
 
     @property
     @abstractmethod
@@ -222,12 +231,13 @@ class StatisticMechanism(Mechanism):
         return canonical(domain) == canonical({"kind": "statistics", **self.own_parameters()})
 
     def columns_for(self, domain: Mapping[str, Any]) -> list[str] | None:
-        """Those that are read."""
-        return list(self.columns)
+        """The names of the sums, and the sums."""
+        return [NAMES, VALUES]
 
     def content(self, domain: Mapping[str, Any]) -> Content:
-        """None."""
-        raise CertificateError("noisy statistics have no data file.")
+        """Numbers on the lattices of their noise, each beside its name."""
+        sized = () if self.size_noise is None else (self.size_noise,)
+        return SumsContent(self.row_names, (self.noise,) * self.n_entries + sized)
 
     def likelihood(self, published: Numbers) -> Likelihood:
         """Each sum has noise of its own; what is said of n has another."""
@@ -335,20 +345,21 @@ class NoisyStatistics:
         return self.size_noise.log_density(np.asarray(self.noisy_n - n, np.float64))
 
     @property
-    def possible(self) -> bool:
-        """Whether the numbers lie on the lattices of their noise, as all that are released do."""
-        sized = self.size_noise is None or self.size_noise.on_lattice(np.array([self.noisy_n], np.float64)).all()
-        return bool(sized and self.noise.on_lattice(self.values).all())
+    def remarks(self) -> tuple[str, ...]:
+        """What the published numbers say about their own use. Nothing confidential is looked at."""
+        n = self.noisy_n if self.n is None else float(self.n)
+        found: list[str] = []
+        if n is not None and n < len(self.mechanism.columns) + 1:
+            found.append("The published number of records is smaller than the model needs; inference will lean on its prior.")
+        if n is not None and n >= 1.0 and (flat := self.mechanism.hidden_by_noise(self.values, n)):
+            listed = ", ".join(repr(name) for name in flat)
+            found.append(f"The noise may hide all variation of {listed}; narrower bounds or more budget would help.")
+        return tuple(found)
 
-    def plain(self) -> dict[str, Any]:
-        """The released numbers as plain data."""
-        return {
-            "model": self.model,
-            "entries": list(self.mechanism.names),
-            "values": [float(each) for each in self.values],
-            "n": self.n,
-            "noisy_n": self.noisy_n,
-        }
+    def table(self) -> Any:
+        """Arrow table of what is published: each sum beside what it is the sum of, a noisy n last."""
+        numbers = self.values if self.noisy_n is None else np.append(self.values, self.noisy_n)
+        return number_table({VALUES: numbers}, {NAMES: self.mechanism.row_names})
 
 
 @contextmanager
@@ -359,42 +370,3 @@ def opened(data: Any) -> Iterator[Source]:
         return
     with open_table(data) as source:
         yield source
-
-
-@dataclass(frozen=True, kw_only=True)
-class NumberStatistic(StatisticMechanism):
-    """Sums of what `record_units` makes of each record, whose columns are read as numbers."""
-
-    missing: Missing = "error"
-    record_a_column: ClassVar[bool] = False
-    """Whether there must be as many records as columns, where n is public anyway."""
-
-    @abstractmethod
-    def record_units(self, records: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Each record's vector in lattice steps: whole numbers, by a rule that looks at one record."""
-
-    def in_sql(self, dialect: Dialect) -> tuple[list[str], list[str]] | None:
-        """The same rule for an engine: whole numbers from x0, x1, ..., and entries from these, called z0, z1, ... (`summed`).
-
-        None where engines could round differently.
-        """
-        return None
-
-    def sum_units(self, source: Source) -> tuple[list[int], int]:
-        """Added exactly: by an engine that has the records elsewhere, else by batches, without holding more than one."""
-        rule = None if source.dialect is DUCKDB else self.in_sql(source.dialect)
-        totals, n = self._by_batches(source) if rule is None else summed(source, self.columns, *rule, missing=self.missing)
-        if self.record_a_column and self.neighbouring == "replace-one" and n < len(self.columns):
-            raise DomainError(
-                f"there are fewer records than columns of the model ({len(self.columns)}).", hint="Use fewer covariates"
-            )
-        return totals, n
-
-    def _by_batches(self, source: Source) -> tuple[list[int], int]:
-        totals, n = [0] * self.n_entries, 0
-        for batch in numeric_batches(source, self.columns, missing=self.missing):
-            n += len(batch)
-            for start in range(0, len(batch), AT_ONCE):
-                units = self.record_units(batch[start : start + AT_ONCE])
-                totals = [total + int(more) for total, more in zip(totals, units.sum(axis=0), strict=True)]
-        return totals, n

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise, with_noise
-from privurn.mechanisms.sums.statistic import NumberStatistic
+from privurn.mechanisms.sums.number_statistic import NumberStatistic
 from privurn.tables.dialects import Dialect, double
 from privurn.tables.numeric import Missing
 

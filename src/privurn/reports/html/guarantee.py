@@ -87,7 +87,7 @@ def what_was_released(promise: Promise) -> Markup:
                 ("mechanism", mechanism.name),
                 ("confidential records", sized),
                 ("made", certificate["created"]),
-                *([("file", certificate["output"]["file"])] if mechanism.saves_data else []),
+                ("file", certificate["output"]["file"]),
             ]
         ),
         tag("p", f"The mechanism: {mechanism.in_words}."),

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from privurn.certificates.statistics import read_statistics
+from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.privacy.certificate import Certificate
 from privurn.reports.html.markup import Markup, number, section, table, tag
@@ -23,7 +23,7 @@ RECORDS = (
 
 def published_sums(path: Path) -> list[Markup]:
     """The sums with their noise, and what reads them."""
-    public = read_statistics(path).statistics
+    public = released_sums(path)
     named = list(zip(public.mechanism.names, public.values.tolist(), strict=True))
     rows = [(name, number(value), number(public.noise.deviation)) for name, value in named[:MOST_SUMS]]
     if public.noisy_n is not None and public.size_noise is not None:

@@ -33,16 +33,14 @@ def report(folder: str | Path, *, data: Any = None, output: str | Path | None = 
     Parameters
     ----------
     folder
-        A release folder, or a file of statistics, that verifies. A seeded test release is accepted, and the page says that it
-        is not private.
+        A release folder that verifies. A seeded test release is accepted, and the page says that it is not private.
     data
         The confidential table that was released, in any form that `release` takes. With it the page also holds figures
         computed from it and is marked CONFIDENTIAL; without it the page uses the folder alone and is as public as the
         folder is.
     output
-        A new file. Left out: `report.html` in the folder, `NAME-report.html` beside a file, or `CONFIDENTIAL-report.html`
-        beside the folder. A confidential page must be named so and is refused inside the folder, which is made to be handed
-        over.
+        A new file. Left out: `report.html` in the folder, or `CONFIDENTIAL-report.html` beside it. A confidential page must be
+        named so and is refused inside the folder, which is made to be handed over.
     """
     need("plots", what="reports")
     home = Path(folder)
@@ -87,10 +85,8 @@ def _content(folder: Path, certificate: Certificate, data: Any, mechanism: Mecha
 
 def _checked(folder: Path) -> Certificate:
     """Only what verifies is reported on; being seeded is said on the page instead."""
-    if not folder.is_dir() and not folder.is_file():
-        raise NoRelease(
-            f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made, or a file of sums"
-        )
+    if not folder.is_dir():
+        raise NoRelease(f"there is no release folder {str(folder)!r}.", hint="Name the folder that release made")
     certificate = Certificate.read(folder)
     reasons = [each for each in verify(folder).reasons if certificate["private"] is True or "seeded" not in each]
     if reasons:
@@ -100,7 +96,7 @@ def _checked(folder: Path) -> Certificate:
 
 def _default(folder: Path, *, confidential: bool) -> Path:
     if not confidential:
-        return folder.with_name(f"{folder.stem}-{PUBLIC_NAME}") if folder.is_file() else folder / PUBLIC_NAME
+        return folder / PUBLIC_NAME
     beside = folder.parent if folder.name not in ("", "..") else folder.resolve().parent
     return beside / CONFIDENTIAL_NAME
 

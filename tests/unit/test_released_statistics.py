@@ -1,18 +1,21 @@
-"""Statistics files: what is written is read back, what was edited is refused, what cannot be certified is said."""
+"""Noisy statistics: what is written is read back, what was edited is refused, what cannot be certified is said."""
 
-import copy
+import csv
 import json
 import math
+import shutil
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from privurn.certificates.statistics import read_statistics
+import privurn
 from privurn.certificates.verify import verify
 from privurn.domain import Bins, Categories, Grid
-from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, PrivurnError
+from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NoRelease, PrivurnError
 from privurn.inference.size import SizePrior
+from privurn.inference.sums.reading import read_sums, released_sums
+from privurn.inference.verified import verified
 from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
@@ -21,12 +24,13 @@ from privurn.mechanisms.sums.regression_statistic import NormalStatistic, Regres
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
 from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.privacy.certificate import Certificate, file_hash
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.releases.statistics import release_statistics
 
 SECRET = 8675309.25
-BUDGET = Budget(epsilon=1.0, epsilon_n=0.1, neighbouring="add-remove")
+BUDGET = Budget(epsilon=1.1, epsilon_n=0.1, neighbouring="add-remove")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ BUDGETS = [
     BUDGET,
     Budget(epsilon=0.3, neighbouring="add-remove"),
     Budget(epsilon=0.7, neighbouring="replace-one", contributions=2),
-    Budget(epsilon=1.0, epsilon_n=0.5, delta=1e-6, noise="discrete-gaussian", neighbouring="add-remove"),
+    Budget(epsilon=1.5, epsilon_n=0.5, delta=1e-6, noise="discrete-gaussian", neighbouring="add-remove"),
     Budget(epsilon=1.0, delta=1e-6, noise="discrete-gaussian", neighbouring="replace-one"),
 ]
 
@@ -73,21 +77,35 @@ BUDGETS = [
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_written_read_and_verified(people, tmp_path, budget):
     for mechanism in mechanisms(budget):
-        path = tmp_path / f"{mechanism.model}.json"
-        made = release_statistics(people, mechanism=mechanism, budget=budget).save(path)
-        assert verify(path).reasons == ()
-        found = read_statistics(path)
-        assert np.array_equal(found.statistics.values, made.statistics.values)
-        assert (found.statistics.n, found.statistics.noisy_n) == (made.statistics.n, made.statistics.noisy_n)
-        assert found.statistics.mechanism.parameters() == mechanism.parameters()
-        assert found.certificate["neighbouring"] == budget.neighbouring
-        assert (found.statistics.n == 500) == (budget.neighbouring == "replace-one")
-        assert found.statistics.mechanism.profile.delta(budget.guarantee.epsilon) <= budget.delta
+        made = release_statistics(people, mechanism=mechanism, budget=budget)
+        own = read_sums(verified(made))
+        for file_format in ("csv", "parquet"):
+            path = tmp_path / f"{mechanism.model}-{file_format}"
+            saved = made.save(path, file_format=file_format)
+            assert verify(path).reasons == ()
+            found = read_sums(verified(path))
+            assert np.array_equal(found.values, own.values)
+            assert (found.n, found.noisy_n) == (own.n, own.noisy_n)
+            assert found.mechanism.parameters() == mechanism.parameters()
+            assert saved.certificate["neighbouring"] == budget.neighbouring
+            assert (found.n == 500) == (budget.neighbouring == "replace-one")
+            assert found.mechanism.profile.delta(budget.epsilon) <= budget.delta
+
+
+def test_a_column_called_n_is_not_the_number_of_records(tmp_path):
+    """Nor is one whose name is empty, or text that a spreadsheet would run."""
+    for name in ("n", "", "=1+1", "a\nb"):
+        table = pa.table({name: [1, 0, 1, 1]})
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        made = release_statistics(table, mechanism=BernoulliStatistic.calibrated(column=name, budget=BUDGET), budget=BUDGET)
+        assert made.save(folder).table.column("sum_of").to_pylist() == [name, "n_" if name == "n" else "n"]
+        assert verify(folder).reasons == ()
+        assert released_sums(folder).noisy_n == released_sums(made).noisy_n
 
 
 def test_values_are_near_the_truth(people):
     """At a large epsilon the released sums are the sums that the class describes, offsets and all."""
-    budget = Budget(epsilon=500.0, epsilon_n=50.0, neighbouring="add-remove")
+    budget = Budget(epsilon=550.0, epsilon_n=50.0, neighbouring="add-remove")
     for mechanism in mechanisms(budget):
         public = mechanism.draw(people, entropy=SystemEntropy())
         assert public.noisy_n == 500.0
@@ -111,38 +129,71 @@ def test_values_are_near_the_truth(people):
 
 @pytest.fixture
 def written(people, tmp_path):
-    path = tmp_path / "stats.json"
+    path = tmp_path / "stats"
     release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET).save(path)
     return path
 
 
+ROWS = {
+    "a value": lambda rows: rows[1].__setitem__(1, "0"),
+    "the noisy n": lambda rows: rows[-1].__setitem__(1, "123"),
+    "no noisy n": lambda rows: rows.pop(),
+    "an entry's name": lambda rows: rows[1].__setitem__(0, "other"),
+    "another order": lambda rows: rows.append(rows.pop(1)),
+    "one value less": lambda rows: rows.pop(1),
+    "one value more": lambda rows: rows.append(["more", "1"]),
+    "a word for a value": lambda rows: rows[1].__setitem__(1, "many"),
+    "no number": lambda rows: rows[1].__setitem__(1, ""),
+    "infinity": lambda rows: rows[1].__setitem__(1, "inf"),
+    "beside the lattice": lambda rows: rows[1].__setitem__(1, "0.1"),
+    "n beside the lattice": lambda rows: rows[-1].__setitem__(1, "100.5"),
+    "a further column": lambda rows: [row.append("1") for row in rows],
+    "other columns": lambda rows: rows[0].__setitem__(1, "sum"),
+}
+HARMLESS = ("a value", "the noisy n")
+"""Where hashes fit: other numbers that the mechanism could have published."""
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("what", ROWS)
+def test_edited_numbers_are_refused(written, what, sealed):
+    with (written / "measurements.csv").open(newline="") as handle:
+        rows = list(csv.reader(handle))
+    ROWS[what](rows)
+    with (written / "measurements.csv").open("w", newline="") as handle:
+        csv.writer(handle, lineterminator="\n").writerows(rows)
+    if sealed:
+        stated = {"file": "measurements.csv", "rows": len(rows) - 1, "sha256": file_hash(written / "measurements.csv")}
+        certificate = Certificate.read(written).with_fields(output=stated)
+        (written / "certificate.json").write_text(certificate.to_json())
+    if sealed and what in HARMLESS:
+        assert verify(written).valid
+        return
+    assert not verify(written).valid
+    with pytest.raises(CertificateError):
+        released_sums(written)
+
+
 EDITS = {
-    "a value": lambda d: d["statistics"]["values"].__setitem__(0, 0.0),
-    "the noisy n": lambda d: d["statistics"].__setitem__("noisy_n", 123.0),
-    "a public n": lambda d: d["statistics"].__setitem__("n", 500),
-    "an entry's name": lambda d: d["statistics"]["entries"].__setitem__(0, "other"),
-    "the model": lambda d: d["statistics"].__setitem__("model", "normal"),
-    "one value less": lambda d: d["statistics"]["values"].pop(),
-    "a word for a value": lambda d: d["statistics"]["values"].__setitem__(0, "many"),
-    "the scale": lambda d: d["certificate"]["mechanism"]["parameters"]["noise"].__setitem__("scale", 90.0),
-    "a bound": lambda d: d["certificate"]["mechanism"]["parameters"]["lower"].__setitem__(0, -1.0),
-    "the target": lambda d: d["certificate"]["target"].__setitem__("epsilon", 0.5),
-    "the relation": lambda d: d["certificate"].__setitem__("neighbouring", "replace-one"),
-    "the mechanism": lambda d: d["certificate"]["mechanism"].__setitem__("name", "noisy-other-statistics"),
-    "no mechanism": lambda d: d["certificate"].pop("mechanism"),
-    "no certificate": lambda d: d.pop("certificate"),
-    "no statistics": lambda d: d.pop("statistics"),
-    "no number": lambda d: d["statistics"].__setitem__("values", None),
+    "the scale": lambda c: c["mechanism"]["parameters"]["noise"].__setitem__("scale", 90.0),
+    "a bound": lambda c: c["mechanism"]["parameters"]["lower"].__setitem__(0, -1.0),
+    "the target": lambda c: c["target"].__setitem__("epsilon", 0.5),
+    "the relation": lambda c: c.__setitem__("neighbouring", "replace-one"),
+    "the mechanism": lambda c: c["mechanism"].__setitem__("name", "noisy-other-statistics"),
+    "the model": lambda c: c["mechanism"].__setitem__("name", "noisy-normal-statistics"),
+    "no mechanism": lambda c: c.pop("mechanism"),
+    "no output": lambda c: c.__setitem__("output", None),
+    "a public n": lambda c: c.__setitem__("n", 500),
 }
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_edited_files_are_refused(written, what):
-    data = json.loads(written.read_text())
+def test_edited_certificates_are_refused(written, what):
+    data = json.loads((written / "certificate.json").read_text())
     EDITS[what](data)
-    written.write_text(json.dumps(data))
+    (written / "certificate.json").write_text(json.dumps(data))
     with pytest.raises((CertificateError, FormatError)):
-        read_statistics(written)
+        released_sums(written)
     assert not verify(written).valid
 
 
@@ -158,6 +209,8 @@ RESEALED = {
     "the randomness": lambda c: c.__setitem__("randomness", "a coin"),
     "not private": lambda c: c.__setitem__("private", False),
     "n": lambda c: c.__setitem__("n", 500),
+    "records": lambda c: c.__setitem__("records", 5),
+    "records made from sums": lambda c: c.__setitem__("synthetic", {**c["output"], "file": "data.csv", "copies": 1, "seed": 1}),
     "the ledger": lambda c: c.__setitem__("ledger", {}),
 }
 
@@ -165,44 +218,39 @@ RESEALED = {
 @pytest.mark.parametrize("what", RESEALED)
 def test_sealed_lies_do_not_verify(written, what):
     """A certificate sealed again after an edit is intact, and still wrong."""
-    from privurn.privacy.certificate import Certificate
-
-    data = json.loads(written.read_text())
-    fields = copy.deepcopy(data["certificate"])
+    fields = json.loads((written / "certificate.json").read_text())
+    shutil.copy(written / "measurements.csv", written / "data.csv")
     RESEALED[what](fields)
-    data["certificate"] = dict(Certificate.seal(fields).data)
-    written.write_text(json.dumps(data))
+    (written / "certificate.json").write_text(Certificate.seal(fields).to_json())
     found = verify(written)
     assert not found.valid
     assert all("edited" not in reason for reason in found.reasons)
 
 
-def test_files_that_are_none(tmp_path):
-    for name, text in {"a": "{", "b": "[]", "c": '{"schema": "other"}', "d": '{"a": 1, "a": 2}'}.items():
-        (tmp_path / name).write_text(text)
-        with pytest.raises(FormatError):
-            read_statistics(tmp_path / name)
-    with pytest.raises(FormatError, match="no readable statistics"):
-        read_statistics(tmp_path / "absent")
-    assert not verify(tmp_path / "absent").valid
+def test_what_holds_no_sums_is_refused(people, tmp_path):
+    with pytest.raises(NoRelease):
+        released_sums(tmp_path / "absent")
+    made = privurn.release(people.select(["sex"]), domain={"sex": Categories(["f", "m"])}, epsilon=1, ledger=False)
+    with pytest.raises(ModelError, match="no sums over records"):
+        released_sums(made)
 
 
 def test_nothing_is_overwritten(people, written):
     made = release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET)
-    before = written.read_bytes()
+    before = (written / "measurements.csv").read_bytes()
     with pytest.raises(FormatError, match="exists"):
         made.save(written)
-    assert written.read_bytes() == before
+    assert (written / "measurements.csv").read_bytes() == before
     with pytest.raises(FormatError, match="no folder"):
-        made.save(written.parent / "absent" / "stats.json")
+        made.save(written.parent / "absent" / "stats")
 
 
 def test_the_ledger_pays_first(people, tmp_path):
     ledger = Ledger.create(tmp_path / "people.ledger", epsilon=2.0, neighbouring="add-remove")
-    release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, ledger=ledger).save(tmp_path / "s.json")
+    made = release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, ledger=ledger).save(tmp_path / "s")
     assert ledger.remaining()["epsilon"] == pytest.approx(0.9)
     assert ledger.entries()[0].status == "released"
-    assert ledger.entries()[0].output == read_statistics(tmp_path / "s.json").certificate["output"]["sha256"]
+    assert ledger.entries()[0].output == made.certificate["output"]["sha256"]
     with pytest.raises(BudgetExceeded):
         release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, ledger=ledger)
     rho = Ledger.create(tmp_path / "rho.ledger", rho=1.0, neighbouring="add-remove")
@@ -216,10 +264,10 @@ def test_seeded_statistics_say_so(people, tmp_path):
         release_statistics(people, mechanism=mechanisms(BUDGET)[0], budget=BUDGET, entropy=SeededEntropy(seed))
         for seed in (1, 1, 2)
     ]
-    assert np.array_equal(made[0].statistics.values, made[1].statistics.values)
-    assert not np.array_equal(made[0].statistics.values, made[2].statistics.values)
-    made[0].save(tmp_path / "s.json")
-    assert verify(tmp_path / "s.json").reasons[0].startswith("the release was made with seeded")
+    assert made[0].data == made[1].data
+    assert made[0].data != made[2].data
+    made[0].save(tmp_path / "s")
+    assert verify(tmp_path / "s").reasons[0].startswith("the release was made with seeded")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +378,7 @@ def test_batches_add_up(tmp_path):
     rng = np.random.default_rng(3)
     values = rng.integers(0, 11, 300_000).astype(float)
     mechanism = NormalStatistic.calibrated(
-        response="v", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0, neighbouring="add-remove")
+        response="v", bounds=(0, 10), budget=Budget(epsilon=450.0, epsilon_n=50.0, neighbouring="add-remove")
     )
     exact = mechanism.record_units(values[:, None]).sum(axis=0) * mechanism.noise.step
     (tmp_path / "v.csv").write_text("v\n" + "\n".join(str(each) for each in values) + "\n")
@@ -339,7 +387,7 @@ def test_batches_add_up(tmp_path):
             mechanism
             if not isinstance(data, np.ndarray)
             else NormalStatistic.calibrated(
-                response="value", bounds=(0, 10), budget=Budget(epsilon=400.0, epsilon_n=50.0, neighbouring="add-remove")
+                response="value", bounds=(0, 10), budget=Budget(epsilon=450.0, epsilon_n=50.0, neighbouring="add-remove")
             )
         )
         public = own.draw(data, entropy=SystemEntropy())
