@@ -43,6 +43,29 @@ MOMENTS = [
     datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
     None,
 ]
+DATES_AS_TEXT = [
+    *("2024-01-31", "2024-1-3", "2024/2/29", "2023-02-29", "0000-01-01", "9999-12-31", "1582-10-10", "1900-2-29", "24-01-31"),
+    *("2024-01-31T10:00", "2024-01-31 9:5", "1969-12-31 23:59:59.9999999", "2024-01-31 10:00Z", "2024-01-31 10:00:00 UTC"),
+    *(
+        "2024-01-01 00:30+02",
+        "2024-01-01 00:30:00-0230",
+        "2024-01-31T23:59:59.5-15:59",
+        "2024-01-31 10:00:00+16",
+        "2024-01-31Z",
+    ),
+    *("2024-01-31 24:00", "2024-01-31 10:00:60", "2024-01-31 10:00:00.", "2024-01-31 10:00 Europe/Berlin", "2024-01-31  10:00"),
+    *(
+        " 2024-02-01\t",
+        "2024-02-01\x00",
+        "\u0662024-01-31",
+        "infinity",
+        "epoch",
+        "0044-03-15 (BC)",
+        "-0044-03-15",
+        "+12024-01-01",
+    ),
+    *("20240131", "31.01.2024", "2024 01 31", "2024-01/31", "now", "", None),
+]
 
 
 def of_length(values, n):
@@ -60,6 +83,7 @@ def hostile():
         "long": pa.array(of_length([2**63 - 1, -(2**63), 2**53 + 1, 3, None], n), pa.int64()),
         "wide": pa.array(of_length(WIDE, n), pa.decimal128(38, 20)),
         "label": pa.array(of_length(LABELS, n)),
+        "written": pa.array(of_length(DATES_AS_TEXT, n)),
         "yes": pa.array(of_length([True, False, None], n)),
         "day": pa.array(of_length([None if each is None else each.date() for each in MOMENTS], n)),
         "instant": pa.array(of_length(MOMENTS, n), pa.timestamp("us", tz="UTC")),
@@ -88,6 +112,11 @@ DOMAINS = [
         "instant": Dates("2024-03-30", "2024-04-02", "hour", nulls="cell"),
         "local": Dates("1969-12-01", "2024-12-31", "month", nulls="cell"),
         "number": Grid(0, 9, 3, nulls="cell"),
+    },
+    {
+        "written": Dates("1969-12-31", "2024-12-31", "day", outside="null", nulls="cell"),
+        "small": Grid(-99, 97, 7, outside="other", nulls="cell"),
+        "long": Bins([-0.5, 3, 2**53, 2**53 + 2, 2**60], outside="other", nulls="cell"),
     },
 ]
 
@@ -145,6 +174,8 @@ REFUSED = {
     "missing values": {"label": Categories(["north"], outside="other")},
     "values outside": {"label": Categories(["north"], nulls="cell")},
     "text among numbers": {"text": Grid(0, 9, 1, nulls="cell", outside="error")},
+    "text among dates": {"written": Dates("2024-01-01", "2024-12-31", nulls="cell", outside="error")},
+    "no dates at all": {"label": Dates("2024-01-01", "2024-12-31", nulls="cell")},
     "no numbers at all": {"label": Grid(0, 9, 1, nulls="cell", outside="other")},
     "a type that holds no numbers": {"day": Grid(0, 9, 1)},
     "no such column": {"nothing": Grid(0, 9, 1)},

@@ -1,6 +1,7 @@
 """Types of columns that engines store differently, or not at all, are counted alike or refused in words."""
 
 import datetime
+import itertools
 from decimal import Decimal
 
 import numpy as np
@@ -85,6 +86,54 @@ def test_frames_of_times_and_of_collated_text_are_counted_alike():
     assert [labels(there, each) for each in ("word", "time")] == [labels(here, each) for each in ("word", "time")]
     for refused in (Grid(0, 9, 1), Dates("2024-01-01", "2025-01-01", "month")):
         assert cells(there, {"time": refused}) == cells(here, {"time": refused})
+
+
+DAYS = (
+    "2024-01-31",
+    "2024-1-3",
+    "2024/2/29",
+    "2023-02-29",
+    "0001-01-01",
+    "9999-12-31",
+    "2024-04-31",
+    "2024-00-10",
+    "2000/02/29",
+)
+CLOCKS = (
+    "",
+    "T10:00",
+    " 9:5",
+    " 23:59:59.9999999",
+    "T00:00:00.000001",
+    " 7:08:9",
+    " 24:00",
+    "T23:60",
+    " 10:00:60",
+    " 10:00:00.",
+)
+OFFSETS = ("", "Z", " UTC", "+02", "-0230", "+15:59", "-15:59", "+16", "+1", "-00:30", " Z", "+02:30:15", " +02", "+14:60")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_text_is_the_same_date_or_none_in_every_session(tmp_path, ansi):
+    session, path = local_session(), str(tmp_path / "x.parquet")
+    written = pa.table({"x": ["".join(each) for each in itertools.product(DAYS, CLOCKS, OFFSETS)]})
+    pq.write_table(written, path)
+    domain = {"x": Dates("2024-01-01", "2024-12-31", "minute", outside="null", nulls="cell")}
+    here = cells(untyped(written), domain)
+    assert len(here[0]) > 80
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    before = {name: session.conf.get(name) for name in ("spark.sql.ansi.enabled", "spark.sql.timestampType")}
+    try:
+        session.conf.set("spark.sql.ansi.enabled", ansi)
+        for kind in ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
+            session.conf.set("spark.sql.timestampType", kind)
+            assert cells(spark_frame(written), domain) == here
+            assert cells(spark_files.SparkFiles(path, **asked()), domain) == cells(path, domain) == here
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 NOTHING = "nothing"

@@ -37,7 +37,7 @@ def engines():
     return untyped(table), spark_frame(table)
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=["text and numbers", "whole numbers and times", "dates"])
+@pytest.mark.parametrize("domain", DOMAINS, ids=["text and numbers", "whole numbers and times", "dates", "dates as text"])
 def test_engines_agree_on_every_record_of_a_hostile_table(engines, domain):
     here, there = engines
     expected = cells(here, domain)

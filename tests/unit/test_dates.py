@@ -86,6 +86,31 @@ def test_text_with_an_offset_is_read_in_utc():
     assert counted(pa.table({"x": stored}), YEAR) == {1: 2}
 
 
+def test_text_is_a_date_where_it_is_written_as_one_and_no_program_reads_it_otherwise():
+    march = Dates("2024-03-01", "2024-04-01", "day", outside="null", nulls="cell")
+    read = ["2024-03-01", "2024-3-1", "2024/03/01", "2024-03-01 9:05", "2024-03-01T09:05:07.123456789", "2024-03-01 10:00 UTC"]
+    read += ["2024-03-01 23:00:00-00:30", "2024-03-02T00:30+02", "2024-03-02 00:53:27+00:53:28", "\t2024-03-02 01:00:00+0130\n"]
+    none = [
+        "24-03-01",
+        "20240301",
+        "2024-03-1x",
+        "2024-02-30",
+        "2024-03-01Z",
+        "2024-03-01 24:00",
+        "2024-03-01 10:00+16",
+        "2024 03 01",
+    ]
+    none += [
+        "2024-03-01 10:00:60",
+        "2024-03-01 10:00:00.",
+        "2024-03-01  10:00",
+        "2024-03-01 10:00 Europe/Berlin",
+        "epoch",
+        "now",
+    ]
+    assert counted(pa.table({"x": [*read, *none]}), march) == {0: len(read), march.null_cell: len(none)}
+
+
 UNITS = ["second", "minute", "hour", "day", "week", "month", "year"]
 
 

@@ -4,10 +4,11 @@ What breaks a declaration (a missing value in a column that has none, a value th
 cell: the expression is then MISSING or OUTSIDE, and whoever reads all records refuses the table, without saying what it holds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
+from math import ceil, floor
 
 from privurn.domain import LOWER, UPPER, Bins, Categories, ColumnDomain, Dates, Grid, OpenLabels
 from privurn.errors import DomainError
@@ -17,6 +18,12 @@ from privurn.tables.source import Source
 
 MISSING, OUTSIDE = -1, -2
 """In place of a cell: the record has no value; it has one that the domain does not hold."""
+
+OF_64_BITS = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT")
+"""Types of whole numbers that BIGINT holds."""
+
+MOST_WHOLE = 2**62
+"""Between ends below it differences have 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,11 @@ def column_sql(source: Source, name: str, domain: ColumnDomain, position: int) -
     untyped = name in source.untyped
     if not untyped and not is_number(source.types[name]):
         raise text_for_number(name)
-    number, missing = f"t.x{position}", f"{source.stored(name)} IS NULL"
+    number = f"t.x{position}"
+    if whole := _whole_sql(source, name, domain, number):
+        cell, below, above = whole
+        return ColumnSql(f"{number} IS NULL", "false", below, above, cell, None)
+    missing = f"{source.stored(name)} IS NULL"
     cell, below, above = _grid_sql(domain, number) if isinstance(domain, Grid) else _bins_sql(as_bins(domain), number)
     reads, is_nan = number, f"coalesce(isnan({number}), false)"
     if not source.published:  # text that reads as NaN is a missing number
@@ -66,7 +77,9 @@ def records_sql(source: Source, columns: Mapping[str, ColumnDomain | OpenLabels]
         elif isinstance(domain, Dates):
             read += f", {source.dialect.moment(source.value(name), source.types[name])} AS x{i}"
         elif not isinstance(domain, OpenLabels):
-            read += f", {source.dialect.number(source.stored(name), source.types[name])} AS x{i}"
+            stored, whole = source.stored(name), _whole_sql(source, name, domain, "")
+            number = f"TRY_CAST({stored} AS BIGINT)" if whole else source.dialect.number(stored, source.types[name])
+            read += f", {number} AS x{i}"
     return f"FROM (SELECT t.*{read}{extra} FROM t) AS t{joins}"
 
 
@@ -112,10 +125,35 @@ def _grid_sql(domain: Grid, number: str) -> tuple[str, str, str]:
 
 
 def _bins_sql(domain: Bins, number: str) -> tuple[str, str, str]:
-    edges = [float(Fraction(edge)) for edge in domain.edges]
-    inner = " ".join(f"WHEN {number} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
-    cell = f"CASE {inner} ELSE {domain.n_values - 1} END" if inner else "0"
-    return cell, f"{number} < {double(edges[0])}", f"{number} > {double(edges[-1])}"
+    first, *inner, last = (double(float(Fraction(edge))) for edge in domain.edges)
+    return _first_above(number, inner), f"{number} < {first}", f"{number} > {last}"
+
+
+def _first_above(number: str, edges: Sequence[object]) -> str:
+    """Which edge is the first above a number."""
+    cases = " ".join(f"WHEN {number} < {edge} THEN {i}" for i, edge in enumerate(edges))
+    return f"CASE {cases} ELSE {len(edges)} END" if edges else "0"
+
+
+def _whole_sql(source: Source, name: str, domain: ColumnDomain, number: str) -> tuple[str, str, str] | None:
+    """The same of whole numbers without floats, where bins or a grid of whole numbers cut them: exact, and less work.
+
+    What is moved between the ends first cannot overflow.
+    """
+    if source.types[name] not in OF_64_BITS:
+        return None
+    if isinstance(domain, Grid):
+        (low, high), step = domain.bounds, domain.spacing
+        if any(each.denominator > 1 for each in (low, step)):
+            return None
+        first, last = int(low) - int(step) // 2, int(high) + (int(step) - 1) // 2
+        inside = f"least(greatest({number}, {first}), {last}) - ({first})"
+        cell = source.dialect.quotient(inside, int(step)) if step > 1 else f"({inside})"
+    else:
+        edges = [float(Fraction(edge)) for edge in as_bins(domain).edges]
+        first, *inner, last = *map(ceil, edges[:-1]), floor(edges[-1])
+        cell = _first_above(number, inner)
+    return (cell, f"{number} < {first}", f"{number} > {last}") if max(-first, last) < MOST_WHOLE else None
 
 
 def _dates_sql(source: Source, name: str, domain: Dates, position: int) -> ColumnSql:

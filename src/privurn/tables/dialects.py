@@ -14,6 +14,16 @@ from privurn.errors import DomainError
 NUMBER = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]"
 """Text that is a number: ASCII digits with a point and an exponent, infinities, NaN."""
 
+MOMENT = (
+    "[0-9]{4}(-[0-9]{1,2}-|/[0-9]{1,2}/)[0-9]{1,2}"
+    "([ T]([01]?[0-9]|2[0-3]):[0-5]?[0-9](:[0-5]?[0-9]([.][0-9]+)?)?"
+    "(Z| UTC|[+-](0[0-9]|1[0-5])([0-5][0-9]|:[0-5][0-9](:[0-5][0-9])?)?)?)?"
+)
+"""Text that may be a date, perhaps with a time of day, which may have an offset; whether there is such a day, a cast says."""
+
+WITH_OFFSET = ".*:.*(Z|UTC|[+-][0-9:]+)"
+"""Among those."""
+
 LONGEST_EXACT = 15
 """Digits of decimals that are whole numbers of 53 bits, divided by a power of ten that is exact."""
 
@@ -126,8 +136,9 @@ class DuckDB(Dialect):
         """Text and local times as if they were UTC, where text states no offset; nanoseconds never round up, as in Spark."""
         if stored in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
             return f"(epoch_ns({value}) // 1000 - CAST(epoch_ns({value}) % 1000 < 0 AS BIGINT))"
-        wanted = "TIMESTAMP WITH TIME ZONE" if stored == "VARCHAR" else "TIMESTAMP"
-        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS {wanted})'})"
+        if stored == "VARCHAR":
+            return f"CASE WHEN {self.matches(value, MOMENT)} THEN epoch_us(TRY_CAST({value} AS TIMESTAMP WITH TIME ZONE)) END"
+        return f"epoch_us({value if stored == 'TIMESTAMP WITH TIME ZONE' else f'TRY_CAST({value} AS TIMESTAMP)'})"
 
     def day(self, moment: str) -> str:
         """With the time of day."""
@@ -183,9 +194,13 @@ class Spark(Dialect):
         return f"struct({', '.join(values)})"
 
     def moment(self, value: str, stored: str) -> str:
-        """From parts of local times, which a time zone would move. Text is read too differently to be read at all."""
+        """From parts of local times, which a time zone would move; text is completed first, with seconds and an offset."""
         if stored == "VARCHAR":
-            raise DomainError("Spark does not read dates from text here.", hint="Cast the column to dates or timestamps first")
+            full = f"regexp_replace(translate({value}, '/', '-'), '([ T][0-9]+:[0-9]+)(?![0-9:])', '$1:00')"
+            zone = f"CASE WHEN {self.matches(value, WITH_OFFSET)} THEN '' ELSE 'Z' END"
+            rest = f"CASE WHEN {value} LIKE '%:%' THEN {zone} ELSE 'T00:00:00Z' END"
+            instant = f"TRY_CAST(concat({full}, {rest}) AS TIMESTAMP_LTZ)"
+            return f"CASE WHEN {self.matches(value, MOMENT)} THEN unix_micros({instant}) END"
         days = f"unix_date(TRY_CAST({value} AS DATE))"
         if stored == "DATE":
             return f"CASE WHEN {days} BETWEEN -{DAYS} AND {DAYS} THEN {days} * {DAY} END"
