@@ -122,6 +122,8 @@ def mistyped(error: Any) -> str:
             f"{option.opts[-1]} takes a number.",
             "  Numbers look like 0.5, 1e-6 or 1000: a point, no commas, no percent sign",
         ]
+    if "extra argument" in said:
+        shown.append("  A list is one word: a,b without blanks, or 'a, b' in quotes")
     if context is not None:
         examples = re.findall(r"^privurn .+$", context.command.epilog or "", re.MULTILINE)
         shown += [f"  For example {each}" for each in examples[:1]]
