@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections import Counter
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pyarrow.csv
@@ -184,6 +185,19 @@ def test_tables_fit_eighty_columns(line, tried):
     assert not words_of(wide.stdout) - words_of(narrow.stdout)
 
 
+def test_a_terminal_of_no_columns_is_no_mistake(tried):
+    line = "privurn ledger show incomes.csv.ledger"
+    assert shown(line, tried.folder, columns=0).stdout == shown(line, tried.folder, columns=160).stdout
+
+
+def test_help_is_folded_once(tmp_path):
+    """A line ends where the next word does not fit, not where it ends in the source."""
+    text = shown("privurn infer --help", tmp_path).stdout.partition("╭")[0]
+    text += shown("privurn --help", tmp_path).stdout.rpartition("╯")[2]
+    for one, after in pairwise(line.strip() for line in text.splitlines()):
+        assert not one or not after or len(f"{one} {after.split()[0]}") > 78, one
+
+
 # -- what is no release
 
 
@@ -219,7 +233,7 @@ def test_text_with_signs_is_quoted_and_everybody_is_told():
     assert [each.value for each in found.conditions] == [">50K", "Paris, Texas"]
 
 
-@pytest.mark.parametrize("asked", ["P(income=>50K)", "P(town=Paris, Texas)"])
+@pytest.mark.parametrize("asked", ["P(income=>50K)", "P(income>50K)", "P(town=Paris, Texas)"])
 def test_unquoted_text_is_refused_with_what_to_type(asked, tried):
     refused = shown(f"privurn infer release --ask {shlex.quote(asked)}", tried.folder)
     assert refused.returncode == 2

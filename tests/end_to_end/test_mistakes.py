@@ -97,6 +97,9 @@ MISTAKES = {
     "a command misspelt": (instead("release", "relese"), 2, "'release'"),
     # the output
     "no output": (instead(" -o out", ""), 2, FIRST),
+    "a list with blanks": ("release pay.csv --column town --categories A, B, C --epsilon 1 -o out", 2, "in quotes"),
+    "nulls misspelt": (f"{RELEASE} --nulls cells", 2, "For example --nulls cell"),
+    "outside misspelt": (f"{RELEASE} --outside others", 2, "For example --outside null"),
     "an output that exists": (instead("-o out", "-o folder"), 2, "Name a new folder"),
     "an output nowhere": (instead("-o out", "-o no/such/out"), 2, "mkdir -p"),
     "a format that is not known": (f"{RELEASE} --format excel", 2, "--format csv or --format parquet"),

@@ -64,6 +64,7 @@ def test_steps(domain, size, last):
         (("2024-01-01", "2024-13-31"), "is no date"),
         (("2024-01-01", 5), "begin and end with a date"),
         (("2024-01-01T00:00+02:00", "2024-12-31"), "no time zone"),
+        (("2024-01-01+02:00", "2024-12-31"), "is no date"),  # Python reads two in the morning
         (("2024-01-01", "9999-12-31", "month"), "after the year 9999"),
         (("0001-01-01", "9999-01-01", "second"), "cells"),
         (("2024-01-01", "2024-12-31", "999999999 weeks"), "64 bits"),
@@ -187,11 +188,20 @@ def test_what_holds_no_dates(tmp_path):
         with pytest.raises(DomainError, match="declared to hold dates"):
             counted(data, YEAR)
     some = pa.table({"x": ["2024-01-01", "soon"]})
-    with pytest.raises(DomainError, match="no dates, declared not to be there"):
+    with pytest.raises(DomainError, match="no dates, declared not to be there") as refused:
         counted(some, YEAR)
+    assert "outside='null'" in str(refused.value)
+    assert "other" not in str(refused.value)  # which dates cannot write
     assert counted(some, Dates("2024-01-01", "2024-12-31", "month", nulls="cell")) == {0: 1, 12: 1}
     extreme = pa.table({"x": pa.array([2**62, -(2**62)], pa.timestamp("us"))})
     assert counted(extreme, YEAR) == {0: 1, 11: 1}
+
+
+def test_dates_beside_their_counts_in_an_array():
+    days = np.array(["2024-01-09", "2024-01-31", "2024-03-01"], "datetime64[D]")
+    counts = privurn.NoisyCounts(publish="counts")
+    out = privurn.release(days, counts, domain=Dates("2024-01-01", "2024-03-31", "month"), epsilon=100)  # no noise by far
+    assert out.data.tolist() == [[date(2024, 1, 1), 2], [date(2024, 2, 1), 0], [date(2024, 3, 1), 1]]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
@@ -335,6 +345,11 @@ def test_a_column_that_is_not_there_is_shown_the_ones_that_are(tmp_path):
     with pytest.raises(DomainError, match="first line") as refused:
         privurn.release(str(tmp_path / "bare.csv"), domain={"age": Grid(0, 99, 1)}, epsilon=1)
     assert "Bob" not in str(refused.value)
+    with pytest.raises(DomainError, match="several columns") as refused:
+        privurn.release(str(tmp_path / "bare.csv"), domain=Grid(0, 99, 1), epsilon=1)
+    assert "Bob" not in str(refused.value)
+    with pytest.raises(DomainError, match="The table has 'column_0', 'column_1'"):
+        privurn.release(np.ones((9, 2)), domain=Grid(0, 99, 1), epsilon=1)
 
 
 # -- files and the command line

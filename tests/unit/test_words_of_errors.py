@@ -163,3 +163,9 @@ def test_commands_still_take_every_option_of_every_mechanism():
     known = {flag for kind in RECIPES.values() for flag in recipe_fields(kind)}
     context = release.make_context("release", ["x.csv", "--epsilon", "1", "-o", "out"])
     assert known <= {name.removeprefix("--") for each in release.get_params(context) for name in each.opts}
+
+
+@pytest.mark.parametrize("given", [{"epsilon": None}, {"epsilon": "one"}, {"epsilon": 1, "delta": None}])
+def test_what_is_no_number_is_no_guarantee(given):
+    with pytest.raises(ModelError, match=rf"{list(given)[-1]} must"):
+        privurn.release([1, 2], domain=privurn.Grid(0, 9, 1), **given)

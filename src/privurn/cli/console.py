@@ -69,11 +69,11 @@ def _table(columns: Sequence[str], cells: Sequence[Sequence[str]], widths: Mappi
 
 
 def _width() -> int | None:
-    """Of the terminal, or as COLUMNS says; a pipe has none: nothing is folded needlessly."""
+    """Of the terminal, or as COLUMNS says, 0 being no width; a pipe has none: nothing is folded needlessly."""
     from rich.console import Console
 
     console = Console()
-    return console.width if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else None
+    return (console.width or None) if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else None
 
 
 def _layout(columns: Sequence[Sequence[str]], width: int) -> list[dict[int, int]]:

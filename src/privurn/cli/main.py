@@ -29,9 +29,11 @@ from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand, Stat
 from privurn.cli.streams import kept_streams
 from privurn.errors import PrivurnError
 
-EXIT_CODES = """Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger;
-2 input that cannot be used, or packages that are not installed; 3 a guarantee that cannot be had (with what can); 4 the ledger
-refuses or cannot be read; 130 interrupted."""
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 a release that does not verify, a mechanism that an audit convicts, a damaged ledger; 2 input that "
+    "cannot be used, or packages that are not installed; 3 a guarantee that cannot be had (with what can); 4 the ledger "
+    "refuses or cannot be read; 130 interrupted."
+)
 
 INTERRUPTED = 130
 
@@ -90,8 +92,18 @@ def main(
 
 @cache
 def command() -> Any:
-    """What typer makes of the functions."""
-    return typer.main.get_command(app)
+    """What typer makes of the functions; their help is folded by the terminal alone, not also as in the source."""
+    made = typer.main.get_command(app)
+    for each in _commands(made):
+        each.help = "\n\n".join(" ".join(part.split()) for part in (each.help or "").split("\n\n"))
+    return made
+
+
+def _commands(command: Any) -> Iterator[Any]:
+    """A command and those below it."""
+    yield command
+    for each in getattr(command, "commands", {}).values():
+        yield from _commands(each)
 
 
 def spoken(error: PrivurnError) -> str:
@@ -110,6 +122,8 @@ def mistyped(error: Any) -> str:
             f"{option.opts[-1]} takes a number.",
             "  Numbers look like 0.5, 1e-6 or 1000: a point, no commas, no percent sign",
         ]
+    if "extra argument" in said:
+        shown.append("  A list is one word: a,b without blanks, or 'a, b' in quotes")
     if context is not None:
         examples = re.findall(r"^privurn .+$", context.command.epilog or "", re.MULTILINE)
         shown += [f"  For example {each}" for each in examples[:1]]
@@ -119,10 +133,9 @@ def mistyped(error: Any) -> str:
 
 def _option_names(command: Any) -> Iterator[str]:
     """Of all commands, those that come from the fields of recipes too."""
-    for each in getattr(command, "commands", {}).values():
-        yield from _option_names(each)
-    for each in command.get_params(typer.Context(command)):
-        yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
+    for own in _commands(command):
+        for each in own.get_params(typer.Context(own)):
+            yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
 
 
 def _interrupted() -> None:

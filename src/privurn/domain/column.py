@@ -62,9 +62,9 @@ class ColumnDomain(Domain):
 
     def __post_init__(self) -> None:
         if self.outside not in ("clamp", "other", "null", "error"):
-            raise DomainError("outside must be 'clamp', 'other', 'null' or 'error'.")
+            raise DomainError("outside must be 'clamp', 'other', 'null' or 'error'.", hint="For example outside='null'")
         if self.nulls not in ("cell", "error"):
-            raise DomainError("nulls must be 'cell' or 'error'.")
+            raise DomainError("nulls must be 'cell' or 'error'.", hint="For example nulls='cell'")
         check_size(self.size, what="the domain")
 
     @property

@@ -145,8 +145,8 @@ def _moment(value: object) -> date | datetime:
     """A date or a time without a zone, of an object or of ISO text."""
     if isinstance(value, str):
         text = value.strip()
-        try:
-            value = date.fromisoformat(text) if len(text) == len("2024-01-01") else datetime.fromisoformat(text)
+        try:  # Python takes any character before the time, and so 2024-01-01+01:00 for one in the morning
+            value = (datetime if text[len("2024-01-01") :].startswith((" ", "T")) else date).fromisoformat(text)
         except ValueError:
             raise DomainError(f"{text!r} is no date.", hint="Write it as 2024-01-31, or 2024-01-31 18:00 with a time") from None
     if not isinstance(value, date):

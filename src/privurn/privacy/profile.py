@@ -35,7 +35,7 @@ SMALLEST_EPSILON = 1e-100
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say why it cannot be one."""
-    value = float(epsilon)
+    value = _number(epsilon)
     if not 0.0 < value <= LARGEST_EPSILON:
         raise ModelError(f"epsilon must be positive and at most {LARGEST_EPSILON:g}.", hint="For example epsilon=1.0")
     if value < SMALLEST_EPSILON:
@@ -45,12 +45,20 @@ def check_epsilon(epsilon: float) -> float:
 
 def check_delta(delta: float) -> float:
     """Return delta as a float in [0, 1), or say why it cannot be one."""
-    value = float(delta)
+    value = _number(delta)
     if not 0.0 <= value < 1.0:
         raise ModelError("delta must lie in [0, 1).", hint="For example delta=1e-6; delta=0 asks for pure epsilon-DP")
     if 0.0 < value < SMALLEST_DELTA:
         raise ModelError(f"a positive delta must be at least {SMALLEST_DELTA:g}.", hint="delta=0 asks for pure epsilon-DP")
     return value
+
+
+def _number(value: object) -> float:
+    """NaN for what is no number, which lies within no limits."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,10 +222,11 @@ def refused(columns: dict[str, ColumnDomain], *, missing: Collection[str], outsi
             f"there are values in {_listed(columns, labels)} that match none of the categories, declared to be all.",
             hint=f"List every category, {case}or outside='other' for a cell of all others",
         )
-    kind = "dates" if all(isinstance(columns[name], Dates) for name in outside) else "numbers"
+    dates = all(isinstance(columns[name], Dates) for name in outside)
+    kind, own = ("dates", "") if dates else ("numbers", "a cell of their own with outside='other', or ")
     return DomainError(
         f"there are values in {_listed(columns, outside)} that are outside the domain, or no {kind}, declared not to be there.",
-        hint="Give them a cell of their own with outside='other', or the null cell with outside='null'",
+        hint=f"Give them {own}the null cell with outside='null'",
     )
 
 

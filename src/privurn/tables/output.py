@@ -140,6 +140,8 @@ def to_kind(table: Any, kind: str) -> Any:
         return pl.from_arrow(table)
     if kind == "numpy":
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
+        if len({column.dtype for column in columns}) > 1 and not all(np.issubdtype(each.dtype, np.number) for each in columns):
+            columns = [column.astype(object) for column in columns]  # dates beside counts have no type in common
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
     if kind == "list":
         columns = [column.to_pylist() for column in table.columns]

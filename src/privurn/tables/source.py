@@ -62,13 +62,12 @@ class Source:
         A CSV file's column must be named: without a header line its first record would be taken for the name, and published.
         """
         if column is None:
+            bare = self.kind == "path" and self.untyped
             if len(self.types) != 1:
-                raise DomainError("the table has several columns.", hint=NAMED)
-            if self.kind == "path" and self.untyped:
-                raise DomainError(
-                    "a CSV file's column must be named, as its header line has it.",
-                    hint=NAMED,
-                )
+                shown = "" if bare else f". The table has {self._names()}"
+                raise DomainError("the table has several columns.", hint=NAMED + shown)
+            if bare:
+                raise DomainError("a CSV file's column must be named, as its header line has it.", hint=NAMED)
             column = next(iter(self.types))
         self.check_columns([column])
         return column
@@ -92,13 +91,15 @@ class Source:
         number = self.dialect.number(self.value(column), self.types[column])
         return number if self.published else f"nullif({number}, {NAN})"
 
+    def _names(self) -> str:
+        known = ", ".join(repr(each) for each in list(self.types)[:MOST_SHOWN])
+        return known + (f" and {len(self.types) - MOST_SHOWN} more" if len(self.types) > MOST_SHOWN else "")
+
     def check_columns(self, columns: list[str]) -> None:
         """Every column asked for is there."""
         for name in columns:
             if name not in self.types:
-                known = ", ".join(repr(each) for each in list(self.types)[:MOST_SHOWN])
-                more = f" and {len(self.types) - MOST_SHOWN} more" if len(self.types) > MOST_SHOWN else ""
-                hint = f"The table has {known}{more}"
+                hint = f"The table has {self._names()}"
                 if self.kind == "path" and self.untyped and not alike(columns, self.types):
                     hint = "Look at the file's first line: it names the columns, and is not shown here in case it is a record"
                 raise DomainError(f"there is no column {name!r}.", hint=hint)

@@ -224,7 +224,7 @@ def _is_number(word: str) -> bool:
 
 def _number(word: str, text: str) -> float:
     if not _is_number(word):
-        raise FormatError(f"{word.strip()!r} in {text!r} is not a number.", hint=f"Functionals look like {EXAMPLES}")
+        raise FormatError(f"{word.strip()!r} in {text!r} is not a number.", hint=QUOTING + EXAMPLES)
     return _as_number(word)
 
 
