@@ -6,7 +6,7 @@ from polya_tree_laws import node_counts, noise_log, split_law, split_nodes, tabl
 
 from privurn.cell_tree import CellTree
 from privurn.inference.trees import approximation
-from privurn.inference.trees.independent import IndependentDraws
+from privurn.inference.trees.independent import IndependentDraws, drawn_nodes
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -91,3 +91,15 @@ def test_children_that_are_read_off_by_one_are_caught():
     work, weights = source._fitted
     work.messages[1] = np.roll(work.messages[1], 1)
     assert gap(seen, source.draw(DRAWS, rng=np.random.default_rng(1)), weights) > 2 * ERRORS
+
+
+def test_a_range_has_what_its_cells_have_where_lattices_are_coarse():
+    """The blur between lattices of different spacing does not add up over cells: draws of a seed agree from depth to depth."""
+    tree, rng = CellTree((64,)), np.random.default_rng(4)
+    counts = rng.multinomial(1_000_000, np.full(64, 1 / 64))
+    noisy = tuple(tree.sums(counts, depth) + rng.laplace(0.0, 60.0, tree.nodes(depth)).astype(np.int64) for depth in (3, 6))
+    work, weights = IndependentDraws(TreeMeasurements(tree, (3, 6), noisy, (("laplace", 60.0),) * 2, total=1_000_000))._fitted
+    assert len({level.spacing for level in work.levels}) > 1
+    below = [drawn_nodes(work, weights, depth, draws=50, rng=np.random.default_rng(5))[1] for depth in (3, 6)]
+    assert np.allclose(below[1].reshape(8, 8, 50).sum(axis=1), below[0], rtol=1e-9)
+    assert np.allclose(below[1].sum(axis=0), 1_000_000, rtol=1e-9)

@@ -188,8 +188,8 @@ class NoisyTree(Recipe):
     """Noisy counts of a tree over the values of one or two columns with an order, and synthetic records made from them.
 
     The noisy counts are what is paid for; any number of records, and of copies, follow from them without another look at the
-    data. One copy is for use at face value: its counts are the posterior means, rounded. Several are draws of the confidential
-    table, whose spread tells how far an estimate may be off (`privurn.combine`).
+    data. One copy is for use at face value: its cumulative counts are the posterior medians, rounded. Several are draws of the
+    confidential table, whose spread tells how far an estimate may be off (`privurn.combine`).
     """
 
     alias: ClassVar[str] = "noisy-tree"

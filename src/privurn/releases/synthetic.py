@@ -1,7 +1,7 @@
 """Synthetic records from published measurements, through their posterior: post-processing, with a public seed.
 
-One copy is for use at face value: its counts are posterior means, rounded so that every range of values is within one or so of
-what is expected. Several copies are draws of the confidential table from its posterior.
+One copy is for use at face value: its counts are those of least expected distance, rounded so that every range of values is
+within one or so of what is expected. Several copies are draws of the confidential table from its posterior.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
 from privurn.inference.counts.synthetic import records_of
-from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.independent import IndependentDraws
+from privurn.inference.trees.nearest import nearest_counts
 from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
@@ -75,7 +75,7 @@ def face_value_counts(
     measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator, detail: float = 1.0
 ) -> Whole:
     """How many records each cell of the domain gets; less `detail` is faster and less precise."""
-    found = approximate_posterior(measured, detail=detail)
+    found = nearest_counts(measured, rng=rng, detail=detail)
     weight = float(found.counts.sum() + found.special.sum())
     size = round(weight) if records is None else records
     check_records(size)

@@ -104,9 +104,9 @@ class Propagation:
         self.go_up(weights)
         return weights
 
-    def tabulate(self, weights: Floats, *, each: bool = False) -> None:
-        """Laws of splits that nodes share, of all depths; of each component by itself if asked for."""
-        self.tables = [self._tables(depth, weights[depth], each=each) for depth in range(self.last)]
+    def tabulate(self, weights: Floats, *, each: bool = False, last: int | None = None) -> None:
+        """Laws of splits that nodes share, of all depths or those above `last`; of each component by itself if asked for."""
+        self.tables = [self._tables(depth, weights[depth], each=each) for depth in range(self.last if last is None else last)]
 
     def _allowed(self, depth: int) -> Ends:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""

@@ -35,6 +35,31 @@ class TreeDraws:
     masses: Floats
 
 
+def drawn_nodes(
+    work: Propagation, weights: Floats, last: int, *, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Draws, one column each: counts of the root, counts of a depth's nodes, and the nodes' shares of the tree's population.
+
+    Lattices of different depths blur the sum of two children; both are scaled to what their parent was drawn to have, else the
+    blur of thousands of nodes would add up in the count of a wide range. Tables of splits above `last` hold each component.
+    """
+    from privurn._kernels.trees.sampling import update_draws, update_root
+
+    drawn, p = np.empty((1, draws), np.int64), np.ones((1, draws))
+    update_root(drawn, work.levels[0], work.messages[0], work.root_law(), rng)
+    counts = roots = drawn * float(work.levels[0].spacing)
+    for depth in range(last):
+        level, below = work.levels[depth], work.levels[depth + 1]
+        drawn_below, p_below = np.empty((len(below.nodes), draws), np.int64), np.empty((len(below.nodes), draws))
+        given = work.messages[depth + 1], work.concentrations, weights[depth], work.tables[depth]
+        update_draws(drawn_below, p_below, drawn, p, level, below, *given, rng)
+        drawn, p = drawn_below, p_below
+        sums = np.add.reduceat(drawn, level.nodes["child"], axis=0) * float(below.spacing)
+        scale = np.divide(counts, sums, out=np.zeros(sums.shape), where=sums > 0.0)
+        counts = drawn * float(below.spacing) * np.repeat(scale, 1 + level.nodes["two"], axis=0)
+    return roots[0], counts, p
+
+
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
     """The fitted tree, ready to be drawn from."""
@@ -59,19 +84,9 @@ class IndependentDraws:
 
     def draw(self, draws: int, *, rng: np.random.Generator) -> TreeDraws:
         """Counts and the population's masses."""
-        from privurn._kernels.trees.sampling import update_draws, update_root
-
         work, weights = self._fitted
-        drawn, p = np.empty((1, draws), np.int64), np.ones((1, draws))
-        update_root(drawn, work.levels[0], work.messages[0], work.root_law(), rng)
-        roots = drawn[0] * float(work.levels[0].spacing)
-        for depth in range(work.last):
-            level, below = work.levels[depth], work.levels[depth + 1]
-            drawn_below, p_below = np.empty((len(below.nodes), draws), np.int64), np.empty((len(below.nodes), draws))
-            given = work.messages[depth + 1], work.concentrations, weights[depth], work.tables[depth]
-            update_draws(drawn_below, p_below, drawn, p, level, below, *given, rng)
-            drawn, p = drawn_below, p_below
-        counts = self._cells(np.asarray(drawn * float(work.levels[-1].spacing), np.float64))
+        roots, nodes, p = drawn_nodes(work, weights, work.last, draws=draws, rng=rng)
+        counts = self._cells(nodes)
         total = self.measured.total
         if total is not None and not self.measured.special:
             counts *= total / np.maximum(counts.sum(axis=0), 1e-300)
