@@ -32,9 +32,9 @@ from privurn.errors import ModelError
 from privurn.inference.tables.assisted import solve_weighted
 from privurn.inference.tables.discrepancy import MOST
 from privurn.inference.tables.features import LESS_THAN_NOISE, MOST_PAIRS
-from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, fit_mixture
+from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, fit_mixture, fit_pairs
 from privurn.inference.tables.formula import TableRegression, regression_from_text
-from privurn.inference.tables.posterior import fit_pairs, table_posterior
+from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.tables.regression import GeneralisedLinear
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from privurn.domain import Bins, Categories, TableDomain
+from privurn.domain import Bins, Categories, Dates, Grid, TableDomain
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.choice import choose
-from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
+from privurn.mechanisms.fine_columns import FineColumn
+from privurn.mechanisms.likelihood import Numbers
+from privurn.mechanisms.marginal_counts import MarginalCounts, MarginalLayout, count_marginals
 from privurn.mechanisms.marginals import NoisyMarginals
-from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, precisions
+from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, fine_values, measurable, precisions
 from privurn.mechanisms.marginals_recipe import Marginals, calibrate_marginals
 from privurn.mechanisms.recipe import Public
 from privurn.privacy.additive_noise import log_mass
@@ -24,10 +26,12 @@ from privurn.privacy.profile import GroupProfile, Guarantee
 
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
 EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.4, 5.0)
+FINE = FineColumn(place=0, values=4, special=1, ranges_depth=1, depths=(2,))
 TABLES = {
-    "2 x 2": ((2, 2), ((0,), (1,), (0, 1)), (1.1, 1.1, 0.8)),
-    "2 x 2 x 2": ((2, 2, 2), ((0,), (0, 1), (1, 2), (0, 1, 2)), (0.9, 1.3, 1.3, 1.3)),
-    "2 x 3, one pair": ((2, 3), ((0, 1),), (0.7,)),
+    "2 x 2": ((2, 2), ((0,), (1,), (0, 1)), (1.1, 1.1, 0.8), ()),
+    "2 x 2 x 2": ((2, 2, 2), ((0,), (0, 1), (1, 2), (0, 1, 2)), (0.9, 1.3, 1.3, 1.3), ()),
+    "2 x 3, one pair": ((2, 3), ((0, 1),), (0.7,), ()),
+    "a fine column by two ranges x 2": ((3, 2), ((0,), (0, 1)), (1.2, 1.2, 0.8), (FINE,)),
 }
 
 
@@ -74,12 +78,10 @@ def divergence(noise, moved, epsilon):
 @cache
 def moves(mechanism, contributions):
     """Which counts move by how much between any two tables within `contributions` records of each other."""
-    secret, found = mechanism.n is None, set()
+    secret, sizes, found = mechanism.n is None, mechanism.layout.stated_sizes, set()
     scales = np.repeat(mechanism.scales, mechanism.layout.cells)
-    counted = [(records, measured(mechanism, records)) for records in tables(mechanism.sizes, contributions, secret=secret)]
-    full = [
-        (np.array([records.count(c) for c in itertools.product(*map(range, mechanism.sizes))]), y) for records, y in counted
-    ]
+    counted = [(records, measured(mechanism, records)) for records in tables(sizes, contributions, secret=secret)]
+    full = [(np.array([records.count(c) for c in itertools.product(*map(range, sizes))]), y) for records, y in counted]
     for (first, one), (second, other) in itertools.combinations(full, 2):
         apart = np.abs(first - second).sum()
         if 0 < (apart if secret else apart // 2) <= contributions:
@@ -96,8 +98,10 @@ CASES = [
 
 @pytest.mark.parametrize(("table", "noise", "secret", "contributions"), CASES)
 def test_no_two_tables_exceed_the_profile_and_some_attain_it(table, noise, secret, contributions):
-    sizes, sets, scales = TABLES[table]
-    mechanism = NoisyMarginals(n=None if secret else contributions, sizes=sizes, sets=sets, scales=scales, noise=noise)
+    sizes, sets, scales, fine = TABLES[table]
+    mechanism = NoisyMarginals(
+        n=None if secret else contributions, sizes=sizes, sets=sets, scales=scales, noise=noise, fine=fine
+    )
     profile = mechanism.profile.group(contributions)
     twice = replace(profile, scales=(*scales, scales[-1]))
     short = replace(profile, scales=scales[:-1]) if len(scales) > 1 else None
@@ -136,6 +140,22 @@ def test_counts_are_those_of_a_plain_loop_whatever_the_batches():
         assert np.array_equal(counts, wanted)
     with pytest.raises(DomainError, match="does not have"):
         count_marginals([np.full((4, 1), 4, np.uint16)], layout)
+
+
+def test_fine_columns_are_counted_by_their_ranges_and_alone_at_every_depth():
+    rng, column = np.random.default_rng(4), FineColumn(place=1, values=11, special=2, ranges_depth=2, depths=(1, 4))
+    layout = MarginalLayout((3, 6), ((0,), (1,), (0, 1)), (column,))
+    codes = np.array([rng.integers(0, 3, 500), rng.integers(0, 13, 500)]).astype(np.uint16)
+    found = count_marginals(np.split(codes, [123], axis=1), layout)
+    whole = np.bincount(codes[1], minlength=13)
+    by_depth = {d: [part.sum() for part in np.split(whole, column.starts(d)[1:])] for d in (1, 2, 4)}
+    single, ranges, both, halves, values = layout.split(found.counts)
+    assert [len(each) for each in by_depth.values()] == [4, 6, 13]
+    assert ranges.tolist() == both.sum(axis=0).tolist() == by_depth[2]
+    assert both.sum(axis=1).tolist() == single.tolist()
+    assert (halves.tolist(), values.tolist()) == (by_depth[1], by_depth[4])
+    sets = np.concatenate([single, ranges, both.ravel(), whole])
+    assert np.array_equal(MarginalCounts.from_sets(layout, sets, 500).counts, found.counts)
 
 
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
@@ -182,12 +202,32 @@ def test_shares_of_the_budget_are_those_of_the_rule():
     assert sum(p**2 for p in only) == pytest.approx(1.0)
 
 
+def test_a_depth_of_a_fine_column_has_the_share_of_a_pair():
+    made = calibrate_marginals(
+        n=500, sizes=(3, 101, 4), fine={1: 100}, guarantee=Guarantee(epsilon=1.0, delta=1e-6), noise=GAUSSIAN
+    )
+    scale = dict(zip(made.layout.every_set, made.scales, strict=True))
+    assert made.sizes == (3, 33, 4)
+    assert [(each.depths, each.special) for each in made.fine] == [((2, 7), 1)]
+    assert scale[1,] == scale[3,] == scale[4,] == scale[0, 1] < scale[0,]
+    twice = calibrate_marginals(
+        n=500,
+        sizes=(3, 101, 4),
+        fine={1: 100},
+        weights={(1,): 4.0},
+        guarantee=Guarantee(epsilon=1.0, delta=1e-6),
+        noise=GAUSSIAN,
+    )
+    more = dict(zip(twice.layout.every_set, twice.scales, strict=True))
+    assert [more[0, 1] / more[each] for each in ((1,), (3,), (4,))] == pytest.approx([2.0] * 3, rel=1e-5)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("neighbouring", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("contributions", [1, 3])
-def test_the_least_noise_meets_the_guarantee_and_less_does_not(delta, neighbouring, contributions):
+@pytest.mark.parametrize(("contributions", "fine"), [(1, None), (3, None), (3, {4: 60})])
+def test_the_least_noise_meets_the_guarantee_and_less_does_not(delta, neighbouring, contributions, fine):
     guarantee = Guarantee(epsilon=1.0, delta=delta, neighbouring=neighbouring, contributions=contributions)
-    made = calibrate_marginals(n=500, sizes=(3, 4, 2, 6, 5), guarantee=guarantee)
+    made = calibrate_marginals(n=500, sizes=(3, 4, 2, 6, 5 if fine is None else 60), guarantee=guarantee, fine=fine)
     assert made.n == (None if neighbouring == "add-remove" else 500)
     assert made.noise == (LAPLACE if delta == 0.0 else GAUSSIAN)
     assert max(map(len, made.sets)) == (2 if delta == 0.0 else 3)
@@ -245,12 +285,13 @@ def test_several_records_of_one_person_are_accepted_at_the_tight_figure():
         (Marginals(workload=[("age", "age")]), COLUMNS, "different columns"),
         (Marginals(workload={"age": 0.0}), COLUMNS, "positive"),
         (Marginals(workload="age=lots"), COLUMNS, "not a number"),
-        (Marginals(workload="a*b*c"), {each: Bins(range(250)) for each in "abc"}, "workload has 15,438,996 cells"),
+        (Marginals(workload="a*b*c"), {each: Categories(range(250)) for each in "abc"}, "workload has 15,625,750 cells"),
         (Marginals(), {f"x{i}": Bins(range(3)) for i in range(200)}, "200 columns are too many"),
         (Marginals(copies=101), COLUMNS, "at most 100 copies"),
         (Marginals(copies=2, records=5), COLUMNS, "confidential table"),
         (Marginals(), {"one": Bins([0, 1])}, "nothing to measure"),
-        (Marginals(), {"pay": Bins(range(500))}, "'pay' has more than"),
+        (Marginals(), {"town": Categories(range(500))}, "'town' has more than"),
+        (Marginals(), {"pay": Grid(0, 70_000, 1)}, "'pay' has more than"),
         (Marginals(), {f"x{i}": Bins(range(30)) for i in range(200)}, "can be measured"),
     ],
 )
@@ -267,15 +308,48 @@ def test_too_many_columns_are_told_which_to_drop():
         )
     assert "Leave out 'fine', 'y'" in refused.value.hint
     with pytest.raises(ModelError) as refused:
-        choose(Marginals(), public({f"x{i}": Bins(range(200 + i)) for i in range(30)}))
+        choose(Marginals(), public({f"x{i}": Categories(range(200 + i)) for i in range(30)}))
     assert "'x29'" in refused.value.hint
     assert "'x0'" not in refused.value.hint
 
 
 def test_a_workload_over_the_cap_is_told_what_to_leave_out():
     with pytest.raises(ModelError) as refused:
-        choose(Marginals(workload="a*b,a*b*c"), public({each: Bins(range(250)) for each in "abc"}))
+        choose(Marginals(workload="a*b,a*b*c"), public({each: Categories(range(250)) for each in "abc"}))
     assert "Leave out a*b*c" in refused.value.hint
+
+
+def test_columns_with_more_values_than_ranges_are_fine_unless_public_knowledge_names_them():
+    columns = {
+        "pay": Grid(0, 5_000, 10, nulls="cell"),
+        "day": Dates("2024-01-01", "2024-12-31"),
+        "age": Bins(range(33)),
+        "town": Categories(range(40)),
+    }
+    assert fine_values(TableDomain(columns)) == {0: 501, 1: 366}
+    assert measurable(TableDomain(columns))
+    known = TableDomain(columns, zeros=[{"pay": 0, "town": 1}])
+    assert fine_values(known) == {1: 366}
+    assert not measurable(known)
+    made, _ = choose(Marginals(), public(columns))
+    assert made.sizes == (33, 32, 32, 40)
+    assert made.fits(TableDomain(columns).to_json())
+    assert not made.fits(TableDomain({**columns, "pay": Grid(0, 5_010, 10)}).to_json())
+
+
+def test_what_was_measured_of_a_fine_column_is_a_noisy_tree():
+    columns = {"pay": Grid(0, 99, 1, nulls="cell"), "sex": Categories(["f", "m"])}
+    made, _ = choose(Marginals(noise=GAUSSIAN), public(columns))
+    codes = np.array([np.arange(1000) % 101, np.arange(1000) % 2], np.uint16)
+    counts = count_marginals([codes], made.layout).counts
+    table = made.likelihood(Numbers(counts))
+    assert (table.sizes, table.mechanism.rows, len(table.counts)) == ((33, 2), 33 + 2 + 66, 33 + 2 + 66)
+    measured, whole = table.trees[0].measured, np.bincount(codes[0])
+    assert measured.depths == (2, 5, 7)
+    assert (measured.total, measured.special) == (1000, (int(whole[100]),))
+    for depth, noisy in zip(measured.depths, measured.noisy, strict=True):
+        assert np.array_equal(noisy, measured.tree.sums(whole[:100], depth))
+    assert np.array_equal(table.ranges(codes)[0], made.fine[0].number(5)[codes[0]])
 
 
 def test_typed_weights_are_those_of_a_mapping():

@@ -242,7 +242,7 @@ def test_a_regression_goes_by_the_measured_pairs_and_not_by_the_model_s(family):
     independent = MixtureOfProducts(domain.sizes, np.ones(1), np.concatenate([each / each.sum() for each in shares])[None, :])
     equation = GeneralisedLinear(family, np.array([np.ones(n), x], float), y.astype(float), np.ones(n))
     truth = solve_weighted(np.full(n, 1 / n), equation, start=equation.start)
-    found = regress(table, independent, regression_from_text(f"{family}: y ~ x"), domain)
+    found = regress(table, independent, regression_from_text(f"{family}: y ~ x").variables(domain))
     assert np.abs((found.estimate - truth) / np.sqrt(np.diag(found.table_covariance))).max() < 0.5
 
 

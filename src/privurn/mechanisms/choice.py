@@ -9,7 +9,7 @@ from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
 from privurn.mechanisms.forecast import MOST_CELLS, Whole, expected_errors, unordered_tables
-from privurn.mechanisms.marginals_layout import MOST_COLUMN_CELLS
+from privurn.mechanisms.marginals_layout import measurable
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS as MOST_NOISY_CELLS
@@ -45,8 +45,7 @@ def usual(domain: JointDomain | TableDomain | None) -> type[Recipe]:
     shape = tree_shape(domain)
     if shape is not None and max(shape[0]) > 1:
         return default_recipe("order")
-    coarse = max(each.size for each in domain.columns.values()) <= MOST_COLUMN_CELLS
-    if len(domain.columns) > 1 and domain.size > TINY and coarse:
+    if len(domain.columns) > 1 and domain.size > TINY and measurable(TableDomain(domain.columns)):
         return default_recipe("table")
     return LeastError
 

@@ -7,27 +7,30 @@ much noise: marginals_layout. Proof: docs/proofs/marginals.md.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.domain import TableDomain, domain_from_json
 from privurn.errors import ModelError
+from privurn.mechanisms.fine_columns import FineColumn
 from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns, MarginalCounts, MarginalLayout
 from privurn.mechanisms.marginals_layout import MOST_CELLS
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, SECRET_SIZE, Drawn, ErrorSources, Mechanism
+from privurn.mechanisms.noisy_tree import PerturbedTree, TreeCounts
 from privurn.mechanisms.published import Content
-from privurn.mechanisms.table_measurements import MeasuredTable
+from privurn.mechanisms.table_measurements import MeasuredColumn, MeasuredTable
 from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.certificate import canonical
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.marginals import MarginalsProfile
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.profile import Guarantee
+from privurn.tables.cells import is_numeric
 from privurn.tables.released import numbers
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class DrawnMarginals(Drawn):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """All that is published."""
-        marginal = np.repeat(np.arange(len(self.layout.sets)), self.layout.cells)
+        marginal = np.repeat(np.arange(len(self.layout.cells)), self.layout.cells)
         return {"marginal": marginal, "cell": self.cells, **super().columns()}
 
 
@@ -63,7 +66,7 @@ class MarginalsContent(Content):
     wrong = "is not the table of all measured cells and their counts"
 
     def __init__(self, layout: MarginalLayout) -> None:
-        self.marginal = np.repeat(np.arange(len(layout.sets)), layout.cells)
+        self.marginal = np.repeat(np.arange(len(layout.cells)), layout.cells)
         self.cell = np.concatenate([np.arange(each) for each in layout.cells])
         self.row = 0
 
@@ -86,6 +89,9 @@ class NoisyMarginals(Mechanism):
     n = None: secret. `noise`: "discrete-laplace", P(j) proportional to e^(-|j|/scale), or "discrete-gaussian", P(j)
     proportional to e^(-j^2/(2 scale^2)), with one of `scales` for each set. A column of one cell is in no set.
 
+    `fine` columns have the sizes of their ranges in the sets, and are counted alone at further depths of a tree over their
+    values: `scales` has one for each of those behind those of the sets.
+
     >>> made = NoisyMarginals(n=50, sizes=(2, 3), sets=((0,), (0, 1)), scales=(4.0, 4.0), noise="discrete-laplace")
     >>> made.rows, made.profile.pure_epsilon
     (8, 1.0)
@@ -96,6 +102,7 @@ class NoisyMarginals(Mechanism):
     sets: tuple[Columns, ...]
     scales: tuple[float, ...]
     noise: TreeNoise
+    fine: tuple[FineColumn, ...] = ()
 
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
@@ -108,7 +115,12 @@ class NoisyMarginals(Mechanism):
             raise ModelError("n must be a positive whole number.", hint="The number of confidential records, for example 10000")
         if not self.sizes or min(self.sizes) < 1:
             raise ModelError("every column needs at least one cell.")
-        if len(self.sets) != len(self.scales) or len(set(self.sets)) != len(self.sets):
+        places = [each.place for each in self.fine]
+        if len(set(places)) < len(places) or any(self.sizes[each.place : each.place + 1] != (each.size,) for each in self.fine):
+            raise ModelError("fine columns have the sizes of their ranges.")
+        if not {(place,) for place in places} <= set(self.sets):
+            raise ModelError("fine columns are measured alone by their ranges as well.")
+        if len(self.layout.every_set) != len(self.scales) or len(set(self.sets)) != len(self.sets):
             raise ModelError("every marginal is measured once, with a scale of its noise.")
         for each in self.sets:
             places = list(each)
@@ -133,7 +145,17 @@ class NoisyMarginals(Mechanism):
     @cached_property
     def layout(self) -> MarginalLayout:
         """Cells of all marginals."""
-        return MarginalLayout(self.sizes, self.sets)
+        return MarginalLayout(self.sizes, self.sets, self.fine)
+
+    def parameters(self) -> dict[str, Any]:
+        """Fine columns only where there are some: certificates of other tables are as they were before there could be."""
+        found = super().parameters()
+        return found if self.fine else {name: each for name, each in found.items() if name != "fine"}
+
+    @classmethod
+    def from_parameters(cls, data: dict[str, Any]) -> Self:
+        """Inverse of `parameters`."""
+        return super().from_parameters({"fine": (), **data})
 
     @property
     def cells(self) -> int:  # type: ignore[override]
@@ -169,7 +191,7 @@ class NoisyMarginals(Mechanism):
 
         Half of the sum over cells of E|noise|, about deviation sqrt(2/pi). A fitted model comes nearer where cells are many.
         """
-        errors = self.layout.cells * self.deviations / (math.sqrt(2.0 * math.pi) * n)
+        errors = (self.layout.cells * self.deviations / (math.sqrt(2.0 * math.pi) * n))[: len(self.sets)]
         order = 2 if any(len(each) == 2 for each in self.sets) else len(self.sets[0])
         pairs = zip(self.sets, errors, strict=True)
         return {each: min(1.0, float(error)) for each, error in pairs if len(each) == order}
@@ -188,7 +210,8 @@ class NoisyMarginals(Mechanism):
         """For readers of a report."""
         orders = [sum(len(each) == r for each in self.sets) for r in (1, 2, 3)]
         measured = ", ".join(f"{k:,} of {r}" for r, k in zip(("one column", "two", "three"), orders, strict=True) if k)
-        return f"counts of the table by {len(self.sets):,} sets of columns ({measured}), each with random noise added"
+        alone = f", and of {len(self.fine):,} fine columns down to every value" * bool(self.fine)
+        return f"counts of the table by {len(self.sets):,} sets of columns ({measured}){alone}, each with random noise added"
 
     @property
     def error_sources(self) -> ErrorSources:
@@ -230,12 +253,45 @@ class NoisyMarginals(Mechanism):
 
     def likelihood(self, published: Numbers) -> MeasuredTable:
         """Noisy counts of all measured cells."""
-        return MeasuredTable(self, np.asarray(published.values, np.float64))
+        counts = np.asarray(published.values, np.float64)
+        if counts.shape != (self.rows,):
+            raise ModelError("there must be one noisy count for each measured cell.")
+        sets = len(self.sets)
+        joint = replace(self, scales=self.scales[:sets], fine=())
+        parts = dict(zip(self.layout.every_set, self.layout.split(counts), strict=True))
+        noise = dict(zip(self.layout.every_set, self.scales, strict=True))
+        trees, first = {}, len(self.sizes)
+        for column in self.fine:
+            behind = [(first + i,) for i in range(len(column.depths))]
+            by_depth = {column.ranges_depth: (column.place,), **dict(zip(column.depths, behind, strict=True))}
+            trees[column.place] = self._tree(column, {d: (parts[each], noise[each]) for d, each in sorted(by_depth.items())})
+            first += len(behind)
+        return MeasuredTable(joint, counts[: joint.rows], trees=trees)
+
+    def _tree(self, column: FineColumn, by_depth: Mapping[int, tuple[NDArray[np.float64], float]]) -> MeasuredColumn:
+        """What was measured of a fine column as a noisy tree; of its special cells, what stands beside the ranges."""
+        scale = by_depth[column.ranges_depth][1]
+        tree = PerturbedTree(
+            n=self.n,
+            shape=(column.values,),
+            depths=tuple(by_depth),
+            scales=tuple(each for _, each in by_depth.values()),
+            noise=self.noise,
+            special=(column.special,),
+            special_scale=scale if column.special else None,
+        )
+        whole = {depth: np.rint(counts).astype(np.int64) for depth, (counts, _) in by_depth.items()}
+        inside = tuple(counts[: column.tree.nodes(depth)] for depth, counts in whole.items())
+        beside = whole[column.ranges_depth][column.tree.nodes(column.ranges_depth) :]
+        return MeasuredColumn(column, tree, tree.measurements(TreeCounts(inside, beside)))
 
     def fits(self, domain: Mapping[str, Any]) -> bool:
         """Columns of the right sizes, stated as privurn states them."""
         stated = stated_table(domain)
-        return stated is not None and stated.sizes == self.sizes
+        if stated is None or stated.sizes != self.layout.stated_sizes:
+            return False
+        columns = tuple(stated.columns.values())
+        return all(is_numeric(columns[each.place]) and columns[each.place].n_values == each.values for each in self.fine)
 
     def columns_for(self, domain: Mapping[str, Any]) -> list[str]:
         """Number of the marginal, of the cell, and count."""
@@ -257,7 +313,7 @@ class NoisyMarginals(Mechanism):
         n = SECRET_SIZE if self.n is None else self.n
         if contributions > n:
             raise ModelError("one person owns more records than there are.")
-        last = np.array(self.sizes, np.uint16)[:, None] - 1
+        last = np.array(self.layout.stated_sizes, np.uint16)[:, None] - 1
 
         def table(others: int, ones: int) -> MarginalCounts:
             codes = np.zeros((len(self.sizes), others + ones), np.uint16)

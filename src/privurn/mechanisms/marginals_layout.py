@@ -5,14 +5,18 @@ docs/proofs/marginals.md.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
+from privurn.cell_tree import CellTree
 from privurn.domain import Categories, TableDomain
 from privurn.domain.coarser import coarser, typed
 from privurn.errors import ModelError
+from privurn.mechanisms.fine_columns import MOST_VALUES, FineColumn
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
+from privurn.mechanisms.tree_layout import SPACING, spread
 from privurn.privacy.laws.noisy_tree import TreeNoise
+from privurn.tables.cells import is_numeric
 
 THREE_WAY_SHARE = 0.4
 """Of the budget (rho) for marginals of three columns, where there are any."""
@@ -39,22 +43,62 @@ MOST_COPIES = 100
 """Synthetic tables drawn from the posterior: each is a fit of its own, which may take seconds."""
 
 MOST_COLUMN_CELLS = 400
-"""Of one column: finer ones would drown in noise."""
+"""Of one column in pairs and triples: finer ones would drown in noise."""
 
 
 PLENTY = 30
 """Cells of a column that are plenty for pairs and triples: what a finer column is told to become."""
 
+RANGES_DEPTH = 5
+"""Of the tree over the values of a column with more than 32 of them in order, whose 32 ranges there pairs and triples have."""
+
+
+def fine_values(domain: TableDomain) -> dict[int, int]:
+    """Columns that have more values in order than there are ranges, by place, and how many.
+
+    What public knowledge speaks of keeps its cells.
+
+    >>> from privurn.domain import Bins, Grid
+    >>> fine_values(TableDomain({"pay": Grid(0, 5000, 10), "age": Bins(range(0, 100, 10))}))
+    {0: 501}
+    """
+    named = {j for each in domain.zero_cells for j, _ in each} | {j for places in domain.known_shares for j in places}
+    ordered = {j: each.n_values for j, each in enumerate(domain.columns.values()) if is_numeric(each)}
+    return {j: values for j, values in ordered.items() if 2**RANGES_DEPTH < values <= MOST_VALUES and j not in named}
+
+
+def fine_column(place: int, *, values: int, special: int, noise: TreeNoise) -> FineColumn:
+    """Depths spread evenly from the root to the ranges, and from those to the values, as far apart as a noisy tree's.
+
+    >>> fine_column(0, values=1000, special=0, noise="discrete-gaussian").depths
+    (2, 7, 10)
+    """
+    below = CellTree((values,)).depth - RANGES_DEPTH
+    above = spread(float(RANGES_DEPTH), SPACING[noise])[:-1]
+    depths = (*above, *(RANGES_DEPTH + each for each in spread(float(below), SPACING[noise])))
+    return FineColumn(place=place, values=values, special=special, ranges_depth=RANGES_DEPTH, depths=depths)
+
+
+def ranged_sizes(sizes: Sequence[int], fine: Mapping[int, int]) -> tuple[int, ...]:
+    """Cells of each column in pairs and triples."""
+    return tuple(2**RANGES_DEPTH + size - fine[j] if j in fine else size for j, size in enumerate(sizes))
+
+
+def measurable(domain: TableDomain) -> bool:
+    """Whether no column is too fine to be counted with others."""
+    return max(ranged_sizes(domain.sizes, fine_values(domain))) <= MOST_COLUMN_CELLS
+
 
 def check_sizes(domain: TableDomain) -> None:
     """Columns that marginals can be taken of."""
-    sizes, names = domain.sizes, domain.names
+    sizes, names = ranged_sizes(domain.sizes, fine_values(domain)), domain.names
     fine = [name for name, size in zip(names, sizes, strict=True) if size > MOST_COLUMN_CELLS]
     if fine:
         raise ModelError(
             f"{_listed(fine)} {'has' if len(fine) == 1 else 'have'} more than {MOST_COLUMN_CELLS} cells, "
             "and a marginal of so many would be noise.",
-            hint=f"{_coarsening(domain, fine)}; about {PLENTY} cells a column are plenty",
+            hint=f"{_coarsening(domain, fine)}; about {PLENTY} cells a column are plenty; of numbers and dates {MOST_VALUES:,} "
+            "are possible where no structural zero or known marginal names them",
         )
     order = sorted(range(len(sizes)), key=lambda j: sizes[j])
     kept = max(k for k in range(1, len(sizes) + 1) if _pair_cells([sizes[j] for j in order[:k]]) <= MOST_CELLS)
@@ -73,12 +117,13 @@ def check_sizes(domain: TableDomain) -> None:
 
 def check_workload(domain: TableDomain, sets: Sequence[Columns]) -> None:
     """Before noise is calibrated for it: not more cells than can be measured."""
-    total = sum(_cells(domain.sizes, each) for each in sets)
+    sizes = ranged_sizes(domain.sizes, fine_values(domain))
+    total = sum(_cells(sizes, each) for each in sets)
     if total > MOST_CELLS:
-        largest = max(sets, key=lambda each: _cells(domain.sizes, each))
+        largest = max(sets, key=lambda each: _cells(sizes, each))
         raise ModelError(
             f"the workload has {total:,} cells; at most {MOST_CELLS:,} can be measured.",
-            hint=f"Leave out {'*'.join(domain.names[j] for j in largest)}, which has {_cells(domain.sizes, largest):,}, "
+            hint=f"Leave out {'*'.join(domain.names[j] for j in largest)}, which has {_cells(sizes, largest):,}, "
             "or make its columns coarser",
         )
 
@@ -131,17 +176,24 @@ def _cells(sizes: Sequence[int], places: Columns) -> int:
 
 
 def precisions(
-    sizes: Sequence[int], sets: Sequence[Columns], *, noise: TreeNoise, weights: Mapping[Columns, float] | None = None
+    sizes: Sequence[int],
+    sets: Sequence[Columns],
+    *,
+    noise: TreeNoise,
+    weights: Mapping[Columns, float] | None = None,
+    fine: Collection[int] = (),
 ) -> tuple[float, ...]:
     """Relative precision (1/scale) of each marginal.
 
     Shares of rho: 0.4 to the marginals of three columns, in proportion to cells^(1/3); of the rest 0.05 to single columns and
-    0.95 to pairs, equally. An order that is not measured leaves its share to the others. Shares are multiplied by `weights`,
-    and rounded to few classes. With Laplace noise shares of epsilon are those of rho to the power 2/3: what minimises a
-    weighted sum of variances under either noise is related so.
+    0.95 to pairs, equally. Columns that are `fine`, or stand for a depth of one, count as a pair where they stand alone. An
+    order that is not measured leaves its share to the others. Shares are multiplied by `weights`, and rounded to few classes.
+    With Laplace noise shares of epsilon are those of rho to the power 2/3: what minimises a weighted sum of variances under
+    either noise is related so.
     """
     given = weights or {}
-    orders = {len(each) for each in sets}
+    order_of = {each: 2 if len(each) == 1 and each[0] in fine else len(each) for each in sets}
+    orders = set(order_of.values())
     budget = {
         1: (1.0 - THREE_WAY_SHARE) * ONE_WAY_SHARE,
         2: (1.0 - THREE_WAY_SHARE) * (1.0 - ONE_WAY_SHARE),
@@ -149,7 +201,7 @@ def precisions(
     }
     found: dict[Columns, float] = {}
     for order in sorted(orders):
-        own = [each for each in sets if len(each) == order]
+        own = [each for each in sets if order_of[each] == order]
         raw = [(_cells(sizes, each) ** (1.0 / 3.0) if order == 3 else 1.0) * given.get(each, 1.0) for each in own]
         raw = _in_classes(raw)
         total = sum(raw) * sum(budget[each] for each in orders)

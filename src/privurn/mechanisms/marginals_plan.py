@@ -40,32 +40,40 @@ def planned_words(public: Public) -> tuple[str, ...]:
         f"Side by side ({made.name}): noise alone puts a marginal of {len(worst)} columns {mean:.2g} off in total variation on "
         f"average, {errors[worst]:.2g} at worst ({named}); the fitted model usually comes nearer."
     ]
-    fine = _too_fine(table, errors)
+    fine = _too_fine(made.sizes, errors)
     if fine:
-        words.append(_bought(recipe, public, table, errors, fine))
+        words.append(_bought(recipe, public, table, made.sizes, errors, fine))
     return tuple(words)
 
 
-def _too_fine(table: TableDomain, errors: dict[Columns, float]) -> dict[int, float]:
+def _too_fine(sizes: tuple[int, ...], errors: dict[Columns, float]) -> dict[int, float]:
     """Columns whose marginals are lost in noise, with the mean error of those; the finest of the table first."""
     found = {}
-    for j in sorted(range(len(table.sizes)), key=lambda j: -table.sizes[j]):
+    for j in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
         own = [error for each, error in errors.items() if j in each]
-        if own and float(np.mean(own)) > FINE and table.sizes[j] > FEW_CELLS:
+        if own and float(np.mean(own)) > FINE and sizes[j] > FEW_CELLS:
             found[j] = float(np.mean(own))
     return found
 
 
-def _bought(recipe: Any, public: Public, table: TableDomain, errors: dict[Columns, float], fine: dict[int, float]) -> str:
+def _bought(
+    recipe: Any,
+    public: Public,
+    table: TableDomain,
+    sizes: tuple[int, ...],
+    errors: dict[Columns, float],
+    fine: dict[int, float],
+) -> str:
     """What the error would be with coarser columns: calibrated again, not guessed."""
     columns, typed_ones = dict(table.columns), []
     for j, error in fine.items():
         name = table.names[j]
-        found = coarser(table.columns[name], math.floor(table.columns[name].n_values * WANTED / error))
-        if found is not None and found.size < table.sizes[j]:
+        special = table.sizes[j] - table.columns[name].n_values
+        found = coarser(table.columns[name], math.floor((sizes[j] - special) * WANTED / error))
+        if found is not None and found.size < sizes[j]:
             columns[name] = found
             typed_ones.append(f"{name!r} as {typed(found)}")
-    listed = ", ".join(f"{table.names[j]!r} ({table.sizes[j]} cells)" for j in fine)
+    listed = ", ".join(f"{table.names[j]!r} ({sizes[j]} {'cells' if sizes[j] == table.sizes[j] else 'ranges'})" for j in fine)
     if not typed_ones:
         return f"Too fine for so many records: {listed}. Group rare categories, or leave columns out."
     coarse = TableDomain(columns)

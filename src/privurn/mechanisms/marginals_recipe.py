@@ -8,9 +8,18 @@ import numpy as np
 
 from privurn.domain import TableDomain
 from privurn.errors import DomainError, FormatError, ModelError, PrivurnError
-from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
+from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns, MarginalLayout
 from privurn.mechanisms.marginals import NoisyMarginals
-from privurn.mechanisms.marginals_layout import MOST_COPIES, check_sizes, check_workload, every_set, precisions
+from privurn.mechanisms.marginals_layout import (
+    MOST_COPIES,
+    check_sizes,
+    check_workload,
+    every_set,
+    fine_column,
+    fine_values,
+    precisions,
+    ranged_sizes,
+)
 from privurn.mechanisms.recipe import Option, Public, Recipe, check_copies, option
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
@@ -31,8 +40,11 @@ def calibrate_marginals(
     order: int | None = None,
     weights: Mapping[Columns, float] | None = None,
     noise: TreeNoise | None = None,
+    fine: Mapping[int, int] | None = None,
 ) -> NoisyMarginals:
     """The least noise for the guarantee on the marginals of up to `order` columns, or of `sets`; n is ignored where secret.
+
+    `fine`: which columns are counted with others by ranges, and alone by a tree, with the number of their values in order.
 
     `noise`: Laplace where delta = 0, and then marginals of up to two columns unless more are asked for; else Gaussian, but for
     few marginals the one with the smaller deviation.
@@ -43,7 +55,9 @@ def calibrate_marginals(
     """
     secret = guarantee.neighbouring == "add-remove"
     first: TreeNoise = noise or ("discrete-laplace" if guarantee.delta == 0.0 else "discrete-gaussian")
-    chosen = tuple(sets) if sets is not None else every_set(sizes, order=order or (2 if first == "discrete-laplace" else 3))
+    values = fine or {}
+    ranged = ranged_sizes(sizes, values)
+    chosen = tuple(sets) if sets is not None else every_set(ranged, order=order or (2 if first == "discrete-laplace" else 3))
     if not chosen:
         raise ModelError("no column has two cells or more: there is nothing to measure.", hint="Use a finer domain")
     kinds: list[TreeNoise] = [first]
@@ -51,10 +65,14 @@ def calibrate_marginals(
         kinds.append("discrete-laplace")
     made = []
     for kind in kinds:
-        relative = precisions(sizes, chosen, noise=kind, weights=weights)
+        columns = tuple(fine_column(j, values=k, special=sizes[j] - k, noise=kind) for j, k in values.items())
+        layout = MarginalLayout(ranged, chosen, columns)
+        alone = {len(ranged) + i: (column.place,) for i, (column, _) in enumerate(layout.levels)}
+        given = {**(weights or {}), **{(j,): (weights or {}).get(place, 1.0) for j, place in alone.items()}}
+        relative = precisions(layout.every_size, layout.every_set, noise=kind, weights=given, fine={*values, *alone})
         scales, _ = smallest_tree_scales(noise=kind, precisions=relative, guarantee=guarantee)
-        made.append(NoisyMarginals(n=None if secret else n, sizes=tuple(sizes), sets=chosen, scales=scales, noise=kind))
-    return min(made, key=lambda each: float(each.deviations @ each.layout.cells))
+        made.append(NoisyMarginals(n=None if secret else n, sizes=ranged, sets=chosen, scales=scales, noise=kind, fine=columns))
+    return min(made, key=lambda each: float(each.deviations[: len(chosen)] @ each.layout.cells[: len(chosen)]))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -109,6 +127,7 @@ class Marginals(Recipe):
             order=self.order,
             weights=weights,
             noise=self.noise,
+            fine=fine_values(domain),
         )
 
     def planned(self, public: Public) -> Iterator[Option]:

@@ -1,6 +1,7 @@
 """Noisy marginals as inference reads them: counts, the law of their noise, and the number of records."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,21 +10,38 @@ from numpy.typing import NDArray
 
 from privurn.domain import TableDomain
 from privurn.errors import ModelError
+from privurn.mechanisms.fine_columns import FineColumn
 from privurn.mechanisms.marginal_counts import Columns, MarginalLayout
+from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 if TYPE_CHECKING:
     from privurn.mechanisms.marginals import NoisyMarginals
+    from privurn.mechanisms.noisy_tree import PerturbedTree
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredColumn:
+    """A fine column alone: the noisy tree that its marginals are, and what was measured of it."""
+
+    column: FineColumn
+    tree: "PerturbedTree"
+    measured: TreeMeasurements
+
+
+@dataclass(frozen=True, eq=False)
 class MeasuredTable:
-    """Noisy counts of all measured cells, one marginal after the other, and the mechanism that published them."""
+    """Noisy counts of all measured cells, one marginal after the other, and the mechanism that published them.
+
+    Fine columns are here by their ranges, in the mechanism as well; what is known of them alone are the `trees`, by place. The
+    `domain` has all of their values.
+    """
 
     mechanism: "NoisyMarginals"
     counts: Floats
     domain: TableDomain | None = None
+    trees: Mapping[int, MeasuredColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.mechanism.rows,):
@@ -36,8 +54,13 @@ class MeasuredTable:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Cells of each column."""
+        """Cells of each column; of fine ones: ranges and special cells."""
         return self.mechanism.sizes
+
+    def ranges(self, codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
+        """Cells of records, a row for each column, with the ranges in place of the values of fine columns."""
+        fine = tuple(each.column for each in self.trees.values())
+        return MarginalLayout(self.sizes, (), fine).ranges(codes)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:

@@ -62,16 +62,16 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
         return TreeLayout((0,), (1.0,))
     worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
     if worthwhile > depth - spacing:
-        depths = _spread(float(depth), spacing)
+        depths = spread(float(depth), spacing)
         last = LEAVES_WEIGHT if noise == "discrete-laplace" and len(depths) > 1 and worthwhile < depth - 1 else 1.0
         each = 1.0 / (len(depths) - 1 + last)
         return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
-    coarse = _spread(worthwhile, spacing)
+    coarse = spread(worthwhile, spacing)
     leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
     return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))
 
 
-def _spread(last: float, spacing: float) -> tuple[int, ...]:
+def spread(last: float, spacing: float) -> tuple[int, ...]:
     """Depths spread evenly down to `last`, about `spacing` apart."""
     count = max(1, round(last / spacing))
     return tuple(sorted({max(1, round(last * i / count)) for i in range(1, count + 1)}))

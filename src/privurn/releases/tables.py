@@ -70,7 +70,9 @@ def release_table(
         progress("counting")
         special = SpecialCells(columns.columns)
         if source.dialect is not DUCKDB:  # whose types the batches are in
-            counts = MarginalCounts(layout, *count_sets(source, columns, layout.sets, secret_size=secret, special=special))
+            ranges = {each.place: each.starts(each.ranges_depth).tolist() for each in layout.fine}
+            found = count_sets(source, columns, layout.sets, ranges=ranges, secret_size=secret, special=special)
+            counts = MarginalCounts.from_sets(layout, *found)
         else:
             counts = count_marginals(cell_batches(source, columns, secret_size=secret, special=special), layout)
         if n is not None and counts.n != n:

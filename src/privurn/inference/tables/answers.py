@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.domain import TableDomain
 from privurn.errors import ModelError
 from privurn.inference.tables.asked import Question
 from privurn.inference.tables.assisted import AssistedEstimate, Equation, assisted_estimate, assisted_weights
 from privurn.inference.tables.direct import Term, best_marginal, direct_sums
 from privurn.inference.tables.discrepancy import Discrepancy, learn_discrepancy
 from privurn.inference.tables.features import Features, Trust
-from privurn.inference.tables.formula import Effect, TableRegression, Variables
+from privurn.inference.tables.formula import Effect, Variables
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.model_noise import model_noise
 from privurn.inference.tables.regression import GeneralisedLinear
@@ -183,9 +182,9 @@ def _direct_ratios(table: MeasuredTable, places: Columns, above: Floats, below: 
     return ratio, noise.covariance
 
 
-def regress(table: MeasuredTable, mixture: MixtureOfProducts, model: TableRegression, domain: TableDomain) -> Figures:
+def regress(table: MeasuredTable, mixture: MixtureOfProducts, given: Variables) -> Figures:
     """A regression by the model-assisted equation; the linear one also straight from the noisy moments."""
-    variables, remarks = _told_from_noise(table, model.variables(domain))
+    variables, remarks = _told_from_noise(table, given)
     features = Features.of(table, mixture, variables.places)
     response = variables.at(variables.response, features.cells)
     design = np.array([variables.at(each, features.cells) for each in variables.effects])

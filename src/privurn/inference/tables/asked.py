@@ -6,12 +6,14 @@ mean(hours | sex=f), median(hours | ...) of the records that fulfil a condition
 P(income=high | sex=f)                   likewise
 A - B                                    the difference of two of these, but of a quantile and something else
 table(age, sex)                          the share of every joint cell of up to three columns
+
+Figures of a fine column alone come from its tree; with other columns its values are weighed as they are spread in its ranges.
 """
 
 import itertools
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from privurn.inference.counts.functionals import End, Functional, parse_function
 from privurn.inference.counts.open_labels import quoted
 from privurn.inference.counts.places import WithinBins, places_of
 from privurn.inference.counts.plans import ENDS, linear_weights, place_ends
+from privurn.inference.tables.fine import Ranges, range_conditions
 from privurn.mechanisms.marginal_counts import LARGEST_SET, Columns
 
 Floats = NDArray[np.float64]
@@ -101,17 +104,66 @@ class QuantileQuestion:
         return tuple(share for each in self.quantiles for share in each.shares)
 
 
+@dataclass(frozen=True, eq=False)
+class TreeQuestion:
+    """A name, and the figure of a fine column alone or the difference of two of them: columns and texts."""
+
+    name: str
+    parts: tuple[tuple[str, str], ...]
+    ends: tuple[tuple[float, float], ...]
+    """Between what each of them lies."""
+    steps: tuple[Question, ...] = ()
+    """What must be estimated for it: nothing, the tree tells."""
+
+
+AnyQuestion = Question | QuantileQuestion | TreeQuestion
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The columns that questions are about, where in their bins records lie, and the ranges of fine columns by place."""
+
+    domain: TableDomain
+    within: WithinBins = "uniform"
+    ranges: Mapping[int, Ranges] = field(default_factory=dict)
+
+    def size(self, place: int) -> int:
+        """Cells of a column, or ranges."""
+        return self.ranges[place].column.size if place in self.ranges else self.domain.sizes[place]
+
+    def ranged(self, place: int, numbers: Floats) -> Floats:
+        """Numbers of a column's cells, as those of its ranges where it has such."""
+        return self.ranges[place].means(numbers) if place in self.ranges else numbers
+
+    def array(self, factors: "Factors", places: Columns) -> Floats:
+        """A product of functions of single columns, over the joint cells of some columns."""
+        found = np.ones([self.size(j) for j in places])
+        for axis, j in enumerate(places):
+            if j in factors:
+                found = found * self.ranged(j, factors[j]).reshape([-1 if i == axis else 1 for i in range(len(places))])
+        return found
+
+
+Factors = Mapping[int, Floats]
+"""Functions of the cells of single columns, by place, which are multiplied."""
+
+
 def questions(
-    ask: str | Iterable[str] | None, domain: TableDomain, *, within: WithinBins = "uniform"
-) -> "list[Question | QuantileQuestion]":
+    ask: str | Iterable[str] | None,
+    domain: TableDomain,
+    *,
+    within: WithinBins = "uniform",
+    ranges: Mapping[int, Ranges] | None = None,
+) -> list[AnyQuestion]:
     """What was asked for; left out, means of numbers and shares of categories."""
     listed = default_questions(domain) if ask is None else [ask] if isinstance(ask, str) else list(ask)
-    found: list[Question | QuantileQuestion] = []
+    found: list[AnyQuestion] = []
+    view = View(domain, within, ranges or {})
     for each in listed:
         if not isinstance(each, str):
             raise FormatError("what is asked of a table is text.", hint=f"For example {EXAMPLES}")
         if table := _TABLE.match(each):
-            found += _cells(table["inner"], domain, within)
+            found += _cells(table["inner"], view)
             continue
         parts = re.split(r"\)\s+-\s+", each)
         texts = [part + ")" for part in parts[:-1]] + [parts[-1]]
@@ -120,12 +172,15 @@ def questions(
         quantiles = [_QUANTILE.match(text) is not None for text in texts]
         if any(quantiles) and not all(quantiles):
             raise FormatError(f"{each!r} is a difference of a quantile and something else.", hint=f"For example {EXAMPLES}")
+        asked: Question | QuantileQuestion
         if all(quantiles):
-            quantiles_asked = tuple(_quantile(text, domain, within) for text in texts)
-            placed = not any(_conditions_placed(text, domain, within) for text in texts)
-            found.append(QuantileQuestion(each.strip(), quantiles_asked, placed))
+            placed = not any(_conditions_placed(text, view) for text in texts)
+            asked = QuantileQuestion(each.strip(), tuple(_quantile(text, view) for text in texts), placed)
         else:
-            found.append(_question(each.strip(), texts, domain, within))
+            asked = _question(each.strip(), texts, view)
+        alone = [_fine_alone(text, view) for text in texts]
+        named = tuple((name, text.strip()) for name, text in zip(alone, texts, strict=True) if name is not None)
+        found.append(TreeQuestion(asked.name, named, asked.ends) if len(named) == len(texts) else asked)
     if len({each.name for each in found}) < len(found) or not found:
         raise FormatError("something must be asked for, each thing once.", hint=f"For example {EXAMPLES}")
     return found
@@ -145,21 +200,44 @@ def default_questions(domain: TableDomain) -> list[str]:
     return found
 
 
-def _cells(inner: str, domain: TableDomain, within: WithinBins) -> list[Question]:
+def _fine_alone(text: str, view: View) -> str | None:
+    """The fine column that a figure is about, where it is about that column alone and all records."""
+    if not view.ranges or any(found["given"] is not None for found in (_GIVEN.match(text), _QUANTILE.match(text)) if found):
+        return None
+    [functional] = parse_functionals([text])
+    names = {functional.column} if functional.column else {each.column for each in functional.conditions}
+    name = str(names.pop())
+    return name if not names and view.domain.names.index(name) in view.ranges else None
+
+
+def _cells(inner: str, view: View) -> list[Question]:
+    """The share of each joint cell; of fine columns: of each range."""
+    domain = view.domain
     names = [part.strip().strip("'\"") for part in inner.split(",")]
     for name in names:
-        if name not in domain.columns:
-            raise FormatError(f"the release has no column {name!r}.", hint=f"Columns: {', '.join(domain.names)}")
-    parts = [_conditions(quoted(name), domain.columns[name]) for name in names]
-    texts = [f"P({', '.join(each)})" for each in itertools.product(*parts)]
-    return [Question(text, (_ratio(text, domain, within),)) for text in texts]
+        _check_known(name, domain)
+    _check_few(sorted(set(names)), f"table({inner})")
+    parts = []
+    for name in names:
+        column, j = domain.columns[name], domain.names.index(name)
+        own = range_conditions(quoted(name), column, view.ranges[j]) if j in view.ranges else _conditions(quoted(name), column)
+        parts.append([(text, j, cell) for cell, text in enumerate(own)])
+    places = tuple(sorted({domain.names.index(name) for name in names}))
+    everywhere, found = view.array({}, places), []
+    for each in itertools.product(*parts):
+        inside = np.zeros(everywhere.shape)
+        if len({(j, cell) for _, j, cell in each}) == len(places):  # a column that is named twice is in one cell
+            at = {j: cell for _, j, cell in each}
+            inside[tuple(at[j] for j in places)] = 1.0
+        found.append(Question(f"P({', '.join(text for text, _, _ in each)})", (Ratio(places, inside, everywhere),)))
+    return found
 
 
-def _question(name: str, texts: list[str], domain: TableDomain, within: WithinBins) -> Question:
+def _question(name: str, texts: list[str], view: View) -> Question:
     """A figure, or the difference of two, with its ends; a condition that cuts a bin in two leaves them unknown."""
-    ratios = tuple(_ratio(text, domain, within) for text in texts)
-    ends = [tuple(_ratio(text, domain, within, end) for end in ENDS) for text in texts]
-    known = not any(_conditions_placed(text, domain, within) for text in texts)
+    ratios = tuple(_ratio(text, view) for text in texts)
+    ends = [tuple(_ratio(text, view, end) for end in ENDS) for text in texts]
+    known = not any(_conditions_placed(text, view) for text in texts)
     if not known or not any(least.offset != most.offset or np.any(least.above != most.above) for least, most in ends):
         return Question(name, ratios)
     (least, most), rest = ends[0], ends[1:]
@@ -167,82 +245,99 @@ def _question(name: str, texts: list[str], domain: TableDomain, within: WithinBi
     return Question(name, ratios, (lowest, Question(f"{name}, most", (most, *(each[0] for each in rest)))))
 
 
-def _conditions_placed(text: str, domain: TableDomain, within: WithinBins) -> bool:
+def _conditions_placed(text: str, view: View) -> bool:
     """Whether what a figure is conditional on depends on where in their bins the records lie."""
     given = _QUANTILE.match(text) or _GIVEN.match(text)
     if given is None or given["given"] is None:
         return False
     [event] = parse_functionals([f"P({given['given']})"])
-    columns = {str(each.column): domain.columns[str(each.column)] for each in event.conditions}
-    return bool(place_ends([event], domain=JointDomain(columns), within=within))
+    return any(
+        place_ends([own], domain=JointDomain({name: view.domain.columns[name]}), within=view.within)
+        for name, own in _by_column(event).items()
+    )
 
 
-def _ratio(text: str, domain: TableDomain, within: WithinBins, end: End | None = None) -> Ratio:
+def _by_column(event: Functional) -> dict[str, Functional]:
+    """What an event says of each column."""
+    names = dict.fromkeys(str(each.column) for each in event.conditions)
+    return {
+        name: replace(event, conditions=tuple(each for each in event.conditions if str(each.column) == name)) for name in names
+    }
+
+
+def _ratio(text: str, view: View, end: End | None = None) -> Ratio:
     """One functional, with what it is conditional on."""
     given = _GIVEN.match(text)
     if given is None:
         [functional] = parse_functionals([text])
-        return _weighted(replace(functional, end=end), domain, within)
+        return _made(*_weighted(replace(functional, end=end), view), view)
     [event] = parse_functionals([f"P({given['given']})"])
+    condition, _, _ = _weighted(event, view)
     if given["word"] == "P":
         [both] = parse_functionals([f"P({given['inner']}, {given['given']})"])
-        top, bottom = _weighted(replace(both, end=end), domain, within), _weighted(event, domain, within)
-        places, (above, below) = _aligned([(top.places, top.above), (bottom.places, bottom.above)], domain)
-        return Ratio(places, above, below)
+        return _made(_weighted(replace(both, end=end), view)[0], condition, 0.0, view)
     [mean] = parse_functionals([f"mean({given['inner']})"])
-    top, condition = _weighted(replace(mean, end=end), domain, within), _weighted(event, domain, within)
-    places, (above, below, where) = _aligned(
-        [(top.places, top.above), (top.places, top.below), (condition.places, condition.above)], domain
-    )
-    return Ratio(places, above * where, below * where, top.offset)
+    above, below, offset = _weighted(replace(mean, end=end), view)
+    return _made(_times(above, condition), _times(below, condition), offset, view)
 
 
-def _quantile(text: str, domain: TableDomain, within: WithinBins) -> Quantile:
+def _times(one: Factors, other: Factors) -> Factors:
+    return {**one, **{j: one[j] * numbers if j in one else numbers for j, numbers in other.items()}}
+
+
+def _made(above: Factors, below: Factors, offset: float, view: View) -> Ratio:
+    """Functions of some columns as functions of all of them together."""
+    places = tuple(sorted({*above, *below}))
+    _check_few([view.domain.names[j] for j in places], "what was asked for")
+    return Ratio(places, view.array(above, places), view.array(below, places), offset)
+
+
+def _quantile(text: str, view: View) -> Quantile:
     """A quantile as shares at or below each value of the records that fulfil the condition and have a number."""
     match = _QUANTILE.match(text)
     assert match is not None
     [functional] = parse_functionals([f"{match['word']}({match['inner']})"])
     given = "" if match["given"] is None else f" | {match['given']}"
-    mean = _ratio(f"mean({match['inner']}{given})", domain, within)  # refuses what has no numbers
+    mean = _ratio(f"mean({match['inner']}{given})", view)  # refuses what has no numbers
     name = str(functional.column)
-    column, place = domain.columns[name], domain.names.index(name)
-    places = places_of(column, within=within)
-    lows, highs = places.low[: column.n_values], places.high[: column.n_values]
+    column, place = view.domain.columns[name], view.domain.names.index(name)
+    places, size = places_of(column, within=view.within), view.size(place)
+    values = size - (column.size - column.n_values)
+    firsts = view.ranges[place].starts[:values] if place in view.ranges else np.arange(values)
+    lows, highs = places.low[firsts], places.high[np.append(firsts[1:], column.n_values) - 1]
     shape = [-1 if j == place else 1 for j in mean.places]
     shares = []
-    for i in range(column.n_values - 1):
-        inside = (np.arange(column.size) <= i).astype(np.float64).reshape(shape)
+    for i in range(values - 1):
+        inside = (np.arange(size) <= i).astype(np.float64).reshape(shape)
         shares.append(Question(f"{text.strip()}, value {i + 1}", (Ratio(mean.places, mean.below * inside, mean.below),)))
     return Quantile(functional.at, lows, highs, tuple(shares))
 
 
-def _weighted(functional: Functional, domain: TableDomain, within: WithinBins) -> Ratio:
+def _weighted(functional: Functional, view: View) -> tuple[Factors, Factors, float]:
+    """What stands above and below the line, as functions of single columns, and the offset."""
+    domain = view.domain
     named = [functional.column] if functional.column else [each.column for each in functional.conditions]
     if None in named or functional.kind not in ("mean", "cdf", "event"):
         raise FormatError(f"{functional.name!r} cannot be asked of a whole table.", hint=f"For example {EXAMPLES}")
-    names = [name for name in domain.columns if name in named]
     for name in named:
-        if name not in domain.columns:
-            raise FormatError(f"the release has no column {name!r}.", hint=f"Columns: {', '.join(domain.names)}")
-    _check_few(names, functional.name)
-    part = JointDomain({name: domain.columns[name] for name in names})
-    found = linear_weights(functional, domain=part, within=within)
-    if found is None:
-        raise FormatError(f"{functional.name!r} cannot be asked of a whole table.", hint=f"For example {EXAMPLES}")
-    shape = [domain.columns[name].size for name in names]
-    places = tuple(domain.names.index(name) for name in names)
-    return Ratio(places, found.weights.reshape(shape, order="F"), found.present.reshape(shape, order="F"), found.offset)
+        _check_known(str(name), domain)
+    _check_few(list(dict.fromkeys(map(str, named))), functional.name)
+    event = functional.kind == "event"
+    above, below, offset = {}, {}, 0.0
+    for name, own in (_by_column(functional) if event else {str(functional.column): functional}).items():
+        found = linear_weights(own, domain=JointDomain({name: domain.columns[name]}), within=view.within)
+        assert found is not None  # all three kinds are linear
+        above[domain.names.index(name)], offset = found.weights, found.offset
+        if not event:
+            below[domain.names.index(name)] = found.present
+    return above, below, offset
+
+
+def _check_known(name: str, domain: TableDomain) -> None:
+    if name not in domain.columns:
+        raise FormatError(f"the release has no column {name!r}.", hint=f"Columns: {', '.join(domain.names)}")
 
 
 def _check_few(names: list[str], text: str) -> None:
     if len(names) > LARGEST_SET:
         raise FormatError(f"{text!r} is about {len(names)} columns.", hint="Ask for three at most, or fit a regression")
-
-
-def _aligned(arrays: list[tuple[Columns, Floats]], domain: TableDomain) -> tuple[Columns, list[Floats]]:
-    """Functions of some columns as functions of all of them together."""
-    places = tuple(sorted({j for own, _ in arrays for j in own}))
-    _check_few([domain.names[j] for j in places], "what was asked for")
-    full = [domain.sizes[j] for j in places]
-    shaped = [array.reshape([domain.sizes[j] if j in own else 1 for j in places]) for own, array in arrays]
-    return places, [np.broadcast_to(each, full) for each in shaped]

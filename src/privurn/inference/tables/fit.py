@@ -90,6 +90,11 @@ def fit_mixture(
     return _optimised(table, own, chosen, start=(eta, xi), centre=None, progress=progress)
 
 
+def fit_pairs(table: MeasuredTable, *, seed: int = 0, settings: FitSettings | None = None) -> Fit:
+    """The mixture behind figures: triples are kept back, to tell how far the table may be from it."""
+    return fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
+
+
 def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: FitSettings | None = None) -> Fit:
     """One approximate draw from the posterior, the `number`-th of a seed: randomise, then optimise.
 

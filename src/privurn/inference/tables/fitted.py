@@ -33,7 +33,7 @@ class FittedMarginal:
 
 def fitted_marginals(table: MeasuredTable, codes: NDArray[np.uint16]) -> tuple[FittedMarginal, ...]:
     """One for each measured set, in order; `codes` are the cells of the records, a row for each column."""
-    counts = count_marginals([codes], table.layout)
+    counts = count_marginals([table.ranges(codes)], table.layout)
     shares = table.layout.split(counts.counts / max(1, counts.n))
     return tuple(
         FittedMarginal(places, table.marginals[places] / table.n, made, table.deviations[places] / table.n)

@@ -7,7 +7,7 @@ that of a logistic one a column of two values (the second counts as 1) or `colum
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import ClassVar
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privurn.domain import Categories, ColumnDomain, TableDomain, label_text
 from privurn.errors import FormatError, ModelError
+from privurn.inference.tables.fine import Ranges
 from privurn.inference.tables.regression import Family
 from privurn.mechanisms.marginal_counts import Columns
 from privurn.tables.cells import cell_values, is_numeric
@@ -118,6 +119,15 @@ class Variables:
     def names(self) -> tuple[str, ...]:
         """Of the coefficients."""
         return tuple(each.name for each in self.effects)
+
+    def ranged(self, ranges: Mapping[int, Ranges]) -> "Variables":
+        """With the means of ranges in place of the values of fine columns."""
+
+        def of(effect: Effect) -> Effect:
+            factors = tuple((j, ranges[j].means(numbers) if j in ranges else numbers) for j, numbers in effect.factors)
+            return Effect(effect.name, factors)
+
+        return Variables(self.family, of(self.response), tuple(map(of, self.effects)))
 
     def at(self, effect: Effect, cells: NDArray[np.int64]) -> Floats:
         """An effect at joint cells of `places`, a row for each column; NaN where it is missing."""

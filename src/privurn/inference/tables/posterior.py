@@ -1,7 +1,7 @@
 """What is known of a whole table from its noisy marginals: figures with intervals, weights, and what they rest on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,9 @@ from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Run
 from privurn.inference.tables.answers import LARGEST_UNEXPLAINED, Figures, answer_questions, regress
-from privurn.inference.tables.asked import QuantileQuestion, Question, questions
-from privurn.inference.tables.fit import Fit, FitSettings, fit_mixture
+from privurn.inference.tables.asked import AnyQuestion, QuantileQuestion, Question, TreeQuestion, questions
+from privurn.inference.tables.fine import Ranges, TreeAnswer, tree_answers, usual_ranges
+from privurn.inference.tables.fit import Fit, FitSettings, fit_pairs
 from privurn.inference.tables.formula import TableRegression
 from privurn.inference.tables.model import TableModel
 from privurn.inference.tables.quantiles import Curve
@@ -56,7 +57,7 @@ class TablePosterior(Posterior):
     table: MeasuredTable
     parts: tuple[Figures, ...]
     fit: Fit
-    asked: tuple[Question | QuantileQuestion, ...] | None = None
+    asked: tuple[AnyQuestion, ...] | None = None
     """Left out: everything in `parts`, as of a regression."""
     of: Of = "population"
     seed: int = 0
@@ -65,14 +66,39 @@ class TablePosterior(Posterior):
     """Of synthetic records; left out, the usual ones."""
     within: WithinBins = "uniform"
     """What was assumed of where in their bins the records lie."""
+    ranges: Mapping[int, Ranges] = field(default_factory=dict)
+    """Of fine columns, by place."""
 
     @cached_property
     def figures(self) -> tuple[TableFigure, ...]:
         """One for each thing that was asked, in that order."""
         if self.asked is None:
             return tuple(self._estimated.values())
-        return tuple(
-            self._estimated[each.name] if isinstance(each, Question) else self._quantile_figure(each) for each in self.asked
+        return tuple(self._figure(each) for each in self.asked)
+
+    def _figure(self, question: AnyQuestion) -> TableFigure:
+        if isinstance(question, QuantileQuestion):
+            return self._quantile_figure(question)
+        return self._estimated[question.name] if isinstance(question, Question) else self._tree_figure(question)
+
+    def _tree_figure(self, question: TreeQuestion) -> TableFigure:
+        drawn = self._drawn[question.name]
+        first = self._tree_answers[question.parts[0][1]].unbiased if len(question.parts) == 1 else None
+        return TableFigure(
+            name=question.name,
+            estimate=float(np.mean(drawn)),
+            deviation=float(np.std(drawn)),
+            direct=None if first is None else first.value,
+            direct_deviation=None if first is None else first.standard_error,
+            unexplained=0.0,
+        )
+
+    @cached_property
+    def _tree_answers(self) -> Mapping[str, TreeAnswer]:
+        """Figures of fine columns alone, by what was asked."""
+        asked = [part for each in self.asked or () if isinstance(each, TreeQuestion) for part in each.parts]
+        return tree_answers(
+            self.table, asked, of=self.of, within=self.within, draws=self.drawn, seed=self.seed, level=self.level
         )
 
     def _quantile_figure(self, question: QuantileQuestion) -> TableFigure:
@@ -85,7 +111,7 @@ class TablePosterior(Posterior):
         return TableFigure(
             name=question.name,
             estimate=float(_difference([curve.reached(np.zeros(1)) for curve in curves or ()])[0]),
-            deviation=float(self._quantile_draws[question.name].std()),
+            deviation=float(self._drawn[question.name].std()),
             direct=None if beside is None else float(_difference([curve.reached(np.zeros(1)) for curve in beside])[0]),
             direct_deviation=None if beside is None else float(np.sqrt(sum(curve.spread**2 for curve in beside))),
             unexplained=max(crossed, default=0.0),
@@ -104,14 +130,16 @@ class TablePosterior(Posterior):
         return found
 
     @cached_property
-    def _quantile_draws(self) -> dict[str, Floats]:
-        """Of the laws of quantiles and of their differences, by name."""
+    def _drawn(self) -> dict[str, Floats]:
+        """Draws of quantiles, of figures of fine columns alone, and of differences of two of them, by name."""
         rng = np.random.default_rng([self.seed, 5])
-        return {
+        found = {
             each.name: _difference([curve.drawn(self.drawn, rng=rng) for curve in self._curves(each) or ()])
             for each in self.asked or ()
             if isinstance(each, QuantileQuestion)
         }
+        trees = [each for each in self.asked or () if isinstance(each, TreeQuestion)]
+        return found | {each.name: _difference([self._tree_answers[text].drawn for _, text in each.parts]) for each in trees}
 
     @cached_property
     def _estimated(self) -> dict[str, TableFigure]:
@@ -143,14 +171,14 @@ class TablePosterior(Posterior):
         return tuple(each.name for each in self.figures)
 
     def summary(self, *, level: float | None = None) -> tuple[Summary, ...]:
-        """Estimate, deviation and interval of each figure: a normal one, but equal-tailed of quantiles."""
+        """Estimate, deviation and interval of each figure: a normal one, but equal-tailed of quantiles and from trees."""
         from scipy.special import ndtri
 
         chosen = self.checked_level(level)
         reach = float(ndtri(0.5 + 0.5 * chosen))
         ends = {
             name: np.quantile(drawn, [0.5 - 0.5 * chosen, 0.5 + 0.5 * chosen], method="inverted_cdf")
-            for name, drawn in self._quantile_draws.items()
+            for name, drawn in self._drawn.items()
         }
         rows = tuple(
             Summary(
@@ -178,10 +206,14 @@ class TablePosterior(Posterior):
             for row in super()._beside(rows)
         )
 
-    def _place_ends(self, question: Question | QuantileQuestion, level: float) -> tuple[float, float] | None:
+    def _place_ends(self, question: AnyQuestion, level: float) -> tuple[float, float] | None:
         """Between what a figure lies, wherever in their bins the records do; None where it depends on no bin."""
         from scipy.special import ndtri
 
+        if isinstance(question, TreeQuestion):
+            row = self._tree_answers[question.parts[0][1]].row
+            known = len(question.parts) == 1 and row.lowest is not None and row.highest is not None and row.level == level
+            return (row.lowest, row.highest) if known else None  # type: ignore[return-value]
         if isinstance(question, Question):
             if question.placed is None:
                 return None
@@ -232,7 +264,7 @@ class TablePosterior(Posterior):
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             numbers = part.estimate + rng.standard_normal((self.drawn, len(part.names))) @ root.T
             variables |= {name: numbers[None, :, i] for i, name in enumerate(part.names)}
-        variables |= {name: drawn[None, :] for name, drawn in self._quantile_draws.items()}
+        variables |= {name: drawn[None, :] for name, drawn in self._drawn.items()}
         variables = {each.name: variables[each.name] for each in self.figures}
         return Draws(variables=variables, markov=False, attributes=self.attributes)
 
@@ -270,7 +302,11 @@ class TablePosterior(Posterior):
             raise ModelError("weights belong to a regression.", hint="infer(release, LinearRegression('y ~ x'))")
         domains = list(self.table.domain.columns.items())
         named = [domains[j] for j in part.places]
-        columns = {name: _values(domain)[part.cells[i]] for i, (name, domain) in enumerate(named)}
+        values = [
+            self.ranges[j].means(_values(domain)) if j in self.ranges else _values(domain)
+            for j, (_, domain) in zip(part.places, named, strict=True)
+        ]
+        columns = {name: own[cells] for (name, _), own, cells in zip(named, values, part.cells, strict=True)}
         return {**columns, "weight": part.weights}
 
     def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
@@ -307,11 +343,6 @@ def _difference(numbers: Sequence[Floats]) -> Floats:
     return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
-def fit_pairs(table: MeasuredTable, *, seed: int = 0, settings: FitSettings | None = None) -> Fit:
-    """The mixture behind figures: triples are kept back, to tell how far the table may be from it."""
-    return fit_mixture(table, seed=seed, settings=replace(settings or FitSettings(), triple_steps=0))
-
-
 def table_posterior(
     table: MeasuredTable,
     *,
@@ -332,13 +363,13 @@ def table_posterior(
         raise ModelError("a regression reports its coefficients.", hint="Leave ask out")
     within = model.within if isinstance(model, TableModel) else "uniform"
     model = None if isinstance(model, TableModel) else model
-    asked = None if model is not None else tuple(questions(ask, table.domain, within=within))
-    if model is not None:
-        model.variables(table.domain)  # what makes no sense is refused before the fit
+    ranges = usual_ranges(table)
+    asked = None if model is not None else tuple(questions(ask, table.domain, within=within, ranges=ranges))
+    variables = None if model is None else model.variables(table.domain).ranged(ranges)
     seed = (run.seed if run is not None else None) or 0
     fit = fit or fit_pairs(table, seed=seed, settings=settings)
-    if model is not None:
-        parts = [regress(table, fit.mixture, model, table.domain)]
+    if variables is not None:
+        parts = [regress(table, fit.mixture, variables)]
     else:
         steps = {step.name: step for each in asked or () for step in each.steps}
         parts = answer_questions(table, fit.mixture, list(steps.values()))
@@ -364,5 +395,6 @@ def table_posterior(
             drawn=int(drawn),
             settings=settings,
             within=within,
+            ranges=ranges,
         )
     )

@@ -4,7 +4,7 @@ A copy is a mixture drawn from its (approximate) posterior, and as many records 
 systematically. The draw is one of the confidential table's shares, without sampling from a population, and systematic records
 add next to none: so copies are combined as tables drawn from their posterior are (`privurn.combine`), about the population with
 U + (1 + 1/M) B, about the confidential table with (1 + 1/M) B. That holds for what was measured, shares of cells and means;
-regressions on copies are shrunk, like those on one table.
+regressions on copies are shrunk, like those on one table. Values of fine columns are drawn within their ranges.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privurn.errors import ModelError
+from privurn.inference.tables.fine import drawn_ranges, put_values, usual_ranges
 from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, Progress, draw_mixture, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
@@ -42,6 +43,7 @@ def synthetic_table(
     if table.domain is None:
         raise ModelError("records need the columns' domains.")
     found, sizes = [], []
+    ranges = [usual_ranges(table)] if copies == 1 else drawn_ranges(table, copies, seed=seed)
     for number in range(copies):
         if copies == 1:
             fit = fit_mixture(table, seed=seed, settings=settings or AT_FACE_VALUE, progress=progress)
@@ -49,10 +51,12 @@ def synthetic_table(
             fit = draw_mixture(table, seed=seed, number=number, settings=settings)
             progress(number + 1, copies, fit.misfit)
         sizes.append(round(fit.n) if records is None else records)
-        found.append(synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number, zeros=table.domain.zero_cells))
+        made = synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number, zeros=table.domain.zero_cells)
+        put_values(made, ranges[number], rng=np.random.default_rng([seed, 8, number]))
+        found.append(made)
     cells = np.concatenate(found, axis=1)
-    made = decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed))
+    decoded = decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed))
     if copies == 1:
-        return made, fit
+        return decoded, fit
     numbered = np.repeat(np.arange(1, copies + 1), sizes)
-    return made.add_column(0, copy_column(table.domain.columns), [numbered]), fit
+    return decoded.add_column(0, copy_column(table.domain.columns), [numbered]), fit

@@ -107,6 +107,7 @@ def compare_tables(
     public = Public(n=None if secret else kept, cells=domain.size, guarantee=guarantee, table=domain)
     mechanism: Any = choose(asked, public)[0]
     counts = count_marginals([given], mechanism.layout)
+    given, held_out = mechanism.layout.ranges(given), mechanism.layout.ranges(held_out)  # fine columns are compared by these
 
     def release(rng: np.random.Generator) -> Codes:
         measured = mechanism.likelihood(Numbers(mechanism.simulate(counts, rng=rng)))
@@ -123,7 +124,9 @@ def compare_tables(
     for run in range(runs):
         for i, (name, make) in enumerate(makers.items()):
             rng = np.random.default_rng([seed, 1, run, i])
-            found[name].append(_figures(given, held_out, make(rng), domain.sizes, response=domain.names.index(chosen), rng=rng))
+            found[name].append(
+                _figures(given, held_out, make(rng), mechanism.sizes, response=domain.names.index(chosen), rng=rng)
+            )
             progress(run * len(makers) + i + 1, runs * len(makers))
     medians = {
         name: {figure: float(np.median([each[figure] for each in several])) for figure in several[0]}

@@ -64,7 +64,7 @@ def table_sections(folder: Path, certificate: Certificate, data: Any) -> list[Ma
     domain = measured.domain
     assert domain is not None
     codes = None if certificate["synthetic"] is None else record_cells(folder, certificate, domain)
-    own = [] if data is None else [_compared(data, codes, certificate, domain)]
+    own = [] if data is None else [_compared(data, codes, certificate, measured, domain)]
     return [*own, _released(measured, codes, domain), _conclusions(measured, certificate)]
 
 
@@ -75,7 +75,7 @@ def _released(measured: MeasuredTable, codes: Codes | None, domain: TableDomain)
     found = fitted_marginals(measured, codes)
     body = [
         tag("p", "Computed from the release folder alone: noisy counts, and the records that were made from them."),
-        *_columns(found, domain),
+        *_columns(found, measured, domain),
         *_pairs(found, domain),
         _worst(found, domain),
     ]
@@ -88,13 +88,17 @@ def record_cells(folder: Path, certificate: Certificate, domain: TableDomain) ->
         return np.concatenate(list(cell_batches(source, domain, secret_size=True)), axis=1)
 
 
-def _columns(found: tuple[FittedMarginal, ...], domain: TableDomain) -> list[Markup]:
+def _columns(found: tuple[FittedMarginal, ...], measured: MeasuredTable, domain: TableDomain) -> list[Markup]:
     parts = []
     for each in found:
         if len(each.places) == 1:
             name = domain.names[each.places[0]]
+            labels, fine = labels_of(domain.columns[name]), measured.trees.get(each.places[0])
+            if fine is not None:
+                firsts = fine.column.starts(fine.column.ranges_depth).tolist()
+                labels = [f"from {labels[cell]}" if cell < fine.column.values else labels[cell] for cell in firsts]
             shown = bars(
-                labels_of(domain.columns[name]),
+                labels,
                 [each.made, each.measured],
                 caption=f"Share of each value; the noise has a standard deviation of {100.0 * each.deviation:.2g}%",
                 heads=["records", "measured"],
@@ -199,8 +203,11 @@ def _conclusions(measured: MeasuredTable, certificate: Certificate) -> Markup:
     return section("What may be concluded", joined(parts), name="conclusions")
 
 
-def _compared(data: Any, made: Codes | None, certificate: Certificate, domain: TableDomain) -> Markup:
-    """Confidential: how far the records are from the data, between shuffled columns and a resample of the data."""
+def _compared(data: Any, made: Codes | None, certificate: Certificate, measured: MeasuredTable, domain: TableDomain) -> Markup:
+    """Confidential: how far the records are from the data, between shuffled columns and a resample of the data.
+
+    Fine columns are compared by their ranges.
+    """
     intro = "Computed from the confidential data: for the custodian only, covered by no guarantee."
     with open_table(data) as source:
         given = np.concatenate(list(cell_batches(source, domain, secret_size=certificate["n"] is None)), axis=1)
@@ -209,12 +216,13 @@ def _compared(data: Any, made: Codes | None, certificate: Certificate, domain: T
     if made is None:
         return section("Before and after", tag("p", intro), tag("p", "There are no records to compare."), name="before-after")
     rng = np.random.default_rng(0)
+    given, made = measured.ranges(given), measured.ranges(made)
     tables = {
         "released records": made,
         "columns shuffled": shuffled(given, rng=rng),
         "a resample of the data": resampled(given, rng=rng),
     }
-    found = {name: marginal_distances(given, each, domain.sizes) for name, each in tables.items()}
+    found = {name: marginal_distances(given, each, measured.sizes) for name, each in tables.items()}
     rows = [
         (
             f"{apart.order} column{'s' if apart.order > 1 else ''}",
@@ -224,7 +232,7 @@ def _compared(data: Any, made: Codes | None, certificate: Certificate, domain: T
     ]
     named = [
         (", ".join(domain.names[j] for j in places), number(value, digits=3))
-        for places, value in worst_pairs(given, made, domain.sizes, most=MOST_LISTED)
+        for places, value in worst_pairs(given, made, measured.sizes, most=MOST_LISTED)
     ]
     return section(
         "Before and after",
