@@ -120,11 +120,14 @@ def posterior(n, kind, noise="laplace"):
     return states, weights / weights.sum()
 
 
-def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True):
-    """Largest entry of pi P - pi, P the law of one pass of Neal 5 from record `first` on (and of the atoms' update)."""
+def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True, values="drawn"):
+    """Largest entry of pi P - pi, P the law of one pass of Neal 5 from record `first` on (and of the atoms' update).
+
+    Records move with values that are drawn for their new clusters, or with those that they have.
+    """
     from privurn._kernels.mixtures.clusters import update_atoms, update_labels
     from privurn._kernels.mixtures.global_channels import total_of
-    from privurn._kernels.mixtures.global_neal5 import update_clusters
+    from privurn._kernels.mixtures.global_neal5 import update_clusters, update_clusters_given_values
     from privurn._kernels.mixtures.neal5 import enlarged, enlarged_counts
 
     model, output = toy(kind, n, noise)
@@ -139,7 +142,10 @@ def matrix_error(n, kind, *, noise="laplace", first=0, atoms_too=True):
         atoms, sizes = enlarged(atoms, room), enlarged_counts(np.bincount(c), room)
         total, free = total_of(seen.channel[0], y, len(seen.z)), np.zeros(room, int)
         strength = model.mixing.first_strength
-        update_clusters(*seen.channel, kernel, mixing, strength, seen.z, c, y, total, atoms, sizes, free, where, rng)
+        if values == "drawn":
+            update_clusters(*seen.channel, kernel, mixing, strength, seen.z, c, y, total, atoms, sizes, free, where, rng)
+        else:
+            update_clusters_given_values(kernel, mixing, strength, c, y, atoms, sizes, free, where, rng)
         atoms, sizes = update_labels(c, atoms, where[2])
         if atoms_too:
             update_atoms(kernel, atoms, c, y, 1, F.shape[1], np.zeros(2), False, rng)
@@ -171,7 +177,7 @@ def test_one_sweep_of_neal5_keeps_the_posterior_exactly():
 
 
 def test_wrong_moves_of_neal5_do_not():
-    """The ratio upside down; a sum that is not updated when a record was replaced."""
+    """Ratios upside down; a sum that is not updated when a record was replaced."""
     for name, error in in_plain_python(__file__, "wrong").items():
         assert error > 1e-3, name
 
@@ -358,8 +364,11 @@ def main(task):
         process = MIXINGS["process"]
         found = {noise: matrix_error(2, process, noise=noise, atoms_too=False) for noise in ("gaussian", "smoothed", "own")}
         found["with atoms"] = matrix_error(2, process)
+        found["with their values"] = matrix_error(2, process, values="kept")
         for name in ("discount", "finite"):
-            found[f"the last of three records, {name}"] = matrix_error(3, MIXINGS[name], first=2, atoms_too=False)
+            last = {"first": 2, "atoms_too": False}
+            found[f"the last of three records, {name}"] = matrix_error(3, MIXINGS[name], **last)
+            found[f"the last of three with its value, {name}"] = matrix_error(3, MIXINGS[name], **last, values="kept")
         return found
     from privurn._kernels.mixtures import global_neal5
 
@@ -370,6 +379,9 @@ def main(task):
     global_neal5.update_total = lambda *given: None
     found["not updated"] = matrix_error(2, MIXINGS["process"], atoms_too=False)[0]
     global_neal5.update_total = update
+    density = global_neal5.log_kernel
+    global_neal5.log_kernel = lambda *given: -density(*given)
+    found["upside down given values"] = matrix_error(2, MIXINGS["process"], atoms_too=False, values="kept")[0]
     return found
 
 

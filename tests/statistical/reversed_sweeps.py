@@ -96,6 +96,13 @@ def global_neal5_records(sampler, state, z, rng):
 
 
 @scan
+def global_neal5_clusters(sampler, state, z, rng):
+    _, kernel, mixing = sampler.records
+    given = (kernel, mixing, state["strength"][0], state["allocations"], state["latent"])
+    with_rooms(state, lambda *rooms: global_neal5.update_clusters_given_values(*given, *rooms, rng))
+
+
+@scan
 def neal2_records(sampler, state, z, rng):
     given = (*sampler.records, state["strength"][0], z, state["allocations"])
 
@@ -237,7 +244,7 @@ MOVES = {
     "neal8": (neal8_records, atoms_given_values, strength),
     "neal2": (neal2_records, atoms_given_released, strength),
     "neal3": (neal3_records, splits, strength),
-    "global-neal5": (global_neal5_records, atoms_given_values, strength),
+    "global-neal5": (global_neal5_records, global_neal5_clusters, atoms_given_values, strength),
     "global-slice": (slice_records, atoms_given_values, strength),
 }
 EMITTED = {"neal2": (values,), "neal3": (atoms_given_released, values)}

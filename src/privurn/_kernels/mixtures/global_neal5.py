@@ -3,8 +3,10 @@
 State: clusters c, one value y[i] for each record, and the channel's sum `total` of them. A move of record i proposes a cluster
 by the urn without i (a new one with an atom from the base measure) and a value y' from its kernel, and accepts with
 probability min(1, q(W | y_i replaced by y') / q(W | y)): the proposal is the prior's conditional law of (c_i, y_i), so only
-the channel is left in the ratio. The atoms are then drawn given y. Where the channel is epsilon-differentially private with
-respect to replacing one record, no acceptance probability is below exp(-epsilon).
+the channel is left in the ratio. Where the channel is epsilon-differentially private with respect to replacing one record, no
+acceptance probability is below exp(-epsilon); but little noise refuses most values, and clusters with them. So every record
+then is proposed another cluster by the urn with the value that it has, accepted with probability min(1, f(y_i | its atom) /
+f(y_i | the old one)) (Neal 2000, algorithm 5), which the channel has no part in. The atoms are then drawn given y.
 """
 
 import math
@@ -17,7 +19,7 @@ from privurn._kernels.dispatch import inlined, inner
 from privurn._kernels.mixtures.clusters import cluster_sizes, update_atoms, update_labels
 from privurn._kernels.mixtures.global_channels import log_ratio, total_of, update_total
 from privurn._kernels.mixtures.kept import update_kept
-from privurn._kernels.mixtures.kernels import update_from_base, update_value
+from privurn._kernels.mixtures.kernels import log_kernel, update_from_base, update_value
 from privurn._kernels.mixtures.mixings import new_strength, new_weight, offset
 from privurn._kernels.mixtures.neal5 import cluster_of_urn, with_room
 
@@ -81,6 +83,22 @@ def update_clusters(statistic, noise, kernel, mixing, s, w, c, y, total, atoms, 
     return rates
 
 
+@inner
+def update_clusters_given_values(kernel, mixing, s, c, y, atoms, sizes, free, where, rng):
+    """Move records from where[0] on to other clusters with their values, until all are done or the rows of atoms run out."""
+    n, room = c.shape[0], atoms.shape[0]
+    i, k, used, n_free = where[0], where[1], where[2], where[3]
+    shift = offset(mixing, s)
+    while i < n and used < room:
+        new, opens = proposed(kernel, mixing, s, shift, c, i, atoms, sizes, free, k, used, n_free, rng)
+        if new != c[i]:
+            ratio = log_kernel(kernel, y[i], atoms, new) - log_kernel(kernel, y[i], atoms, c[i])
+            if rng.random() < math.exp(min(ratio, 0.0)):
+                k, used, n_free = moved(c, i, new, opens, sizes, free, k, used, n_free)
+        i += 1
+    where[0], where[1], where[2], where[3] = i, k, used, n_free
+
+
 @compiled
 def run_global_neal5(
     statistic, noise, kernel, mixing, w, c, y, atoms, strength, tuning, n_statistics, sweeps, thin, warming, keep, rng
@@ -100,6 +118,10 @@ def run_global_neal5(
             accepted += update_clusters(
                 statistic, noise, kernel, mixing, strength[0], w, c, y, total, atoms, sizes, free, where, rng
             )
+        where[0] = 0
+        while where[0] < n:
+            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
+            update_clusters_given_values(kernel, mixing, strength[0], c, y, atoms, sizes, free, where, rng)
         atoms, sizes = update_labels(c, atoms, where[2])
         moves += update_atoms(kernel, atoms, c, y, 1, n_statistics, tuning, warming, rng)
         strength[0] = new_strength(mixing, strength[0], atoms.shape[0], n, rng)
