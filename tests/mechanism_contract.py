@@ -83,7 +83,7 @@ class MechanismContract:
     @classmethod
     def saved(cls, tmp_path_factory):
         made = cls()
-        path = tmp_path_factory.mktemp("release") / ("out" if made.tiny().saves_data else "out.json")
+        path = tmp_path_factory.mktemp("release") / "out"
         made.release(ledger=False).save(path)
         return path
 
