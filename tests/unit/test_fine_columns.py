@@ -42,11 +42,12 @@ def frame(n=4_000, seed=0):
     return pd.DataFrame({"pay": pay, "sex": np.where(sex, "m", "f"), "day": day})
 
 
-def measured(data, *, noise=True, seed=0, epsilon=1.0):
+def measured(data, *, noise=True, seed=0, epsilon=1.0, kind="discrete-gaussian", neighbouring="replace-one"):
     """What a release publishes, simulated; without noise where asked."""
     domain = TableDomain(DOMAIN)
-    public = Public(n=len(data), cells=domain.size, guarantee=Guarantee(epsilon=epsilon, delta=1e-6), table=domain)
-    mechanism, _ = choose(Marginals(noise="discrete-gaussian"), public)
+    guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbouring=neighbouring)
+    n = None if neighbouring == "add-remove" else len(data)
+    mechanism, _ = choose(Marginals(noise=kind), Public(n=n, cells=domain.size, guarantee=guarantee, table=domain))
     counts = count_marginals([codes_of(data)], mechanism.layout)
     numbers = mechanism.simulate(counts, rng=np.random.default_rng(seed)) if noise else counts.counts
     return replace(mechanism.likelihood(Numbers(numbers)), domain=domain)
@@ -119,9 +120,10 @@ def test_values_are_balanced_within_their_ranges():
     assert np.allclose(Ranges.of(column, np.zeros(40)).shares[:40], 0.1)
 
 
-def test_with_little_noise_figures_of_a_column_alone_are_those_of_the_data():
+@pytest.mark.parametrize(("kind", "neighbouring"), [("discrete-gaussian", "replace-one"), ("discrete-laplace", "add-remove")])
+def test_with_little_noise_figures_of_a_column_alone_are_those_of_the_data(kind, neighbouring):
     data = frame()
-    table = measured(data, epsilon=20.0)
+    table = measured(data, epsilon=20.0, kind=kind, neighbouring=neighbouring)
     ask = ["mean(pay)", "median(pay)", "P(200<=pay<400)", "cdf(pay, 300)", "P(pay=missing)", "P(day>=2024-03-01)"]
     ask += ["q0.9(pay) - q0.1(pay)", "mean(pay | sex=m)"]
     rows = {row.name: row for row in table_posterior(table, ask=ask, of="sample", settings=FEW).summary()}
@@ -209,3 +211,15 @@ def test_the_report_names_ranges(folder):
     page = privurn.report(folder, data=frame()).read_text()
     assert "from 40" in page
     assert "Before and after" in page
+
+
+@pytest.mark.parametrize("few", ["five records", "nothing but missing values", "one value"])
+def test_what_is_hardly_there_is_released_all_the_same(few):
+    data = frame(5 if few == "five records" else 60)
+    if few != "five records":
+        data["pay"] = np.nan if few == "nothing but missing values" else 250.0
+    domain = {name: DOMAIN[name] for name in ("pay", "sex")}
+    made = privurn.release(data, privurn.Marginals(records=20), domain=domain, epsilon=3, delta=1e-6, ledger=False)
+    assert len(made.data) == 20
+    if few == "one value":
+        assert made.data["pay"].median() == pytest.approx(250, abs=60)
