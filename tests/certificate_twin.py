@@ -318,8 +318,8 @@ def mechanism(name, p, domain):
                 must(low == int(low) and high == int(high) and c["steps"] == high - low)
                 shape["f"] = lambda: geometric(scale, c["steps"])
     else:
-        must(name in ("noisy-bernoulli-statistics", "noisy-table-statistics"))
-        own = ("column", "upper", "missing") if "bernoulli" in name else ("domain",)
+        must(name == "noisy-bernoulli-statistics")
+        own = ("column", "upper", "missing")
         keys(p, "neighbouring", "noise", "size_noise", "contributions", *own)
         must(p["neighbouring"] in ("replace-one", "add-remove"))
         for each in (p["noise"], *([] if p["size_noise"] is None else [p["size_noise"]])):
@@ -327,26 +327,14 @@ def mechanism(name, p, domain):
             must(each["kind"] in ("laplace", "gaussian") and real(each["scale"]) > 0 and real(each["step"]) in (1.0, 2.0**-10))
             must(each["kind"] == p["noise"]["kind"])
         must(p["neighbouring"] == "add-remove" or p["size_noise"] is None)
-        k, steps = whole(p["contributions"], 1), p["noise"]["step"]
+        k = whole(p["contributions"], 1)
         shape |= {"noise": True, "neighbouring": p["neighbouring"], "contributions": k}
         shape["enters"] = (canonical(p["noise"]), canonical(p["size_noise"]), k)
-        if "bernoulli" in name:
-            must(whole(p["upper"]) == 1 and text(p["column"]) is not None and p["missing"] in ("error", "unreadable"))
-            names = [p["column"]]
-            if p["noise"]["kind"] == "laplace":
-                size = 0.0 if p["size_noise"] is None else 1.0 / p["size_noise"]["scale"]
-                shape["f"] = lambda: pure(k * (1.0 / p["noise"]["scale"] + size))
-        else:
-            keys(p["domain"], "kind", "columns")
-            must(p["domain"]["kind"] == "joint" and (p["noise"]["kind"] == "laplace" or steps == 1.0))
-            must(type(p["domain"]["columns"]) is dict and p["domain"]["columns"])
-            parts = {name: Column(each) for name, each in p["domain"]["columns"].items()}
-            names = [""]
-            for column, each in parts.items():
-                must(each.kind == "categories")
-                own_names = [*each.values, *["other"] * each.other, *["null"] * each.null]
-                names = [f"{a}, {column}={b}" if a else f"{column}={b}" for b in own_names for a in names]
-            shape["enters"] += (len(names) > 2,)
+        must(whole(p["upper"]) == 1 and text(p["column"]) is not None and p["missing"] in ("error", "unreadable"))
+        names = [p["column"]]
+        if p["noise"]["kind"] == "laplace":
+            size = 0.0 if p["size_noise"] is None else 1.0 / p["size_noise"]["scale"]
+            shape["f"] = lambda: pure(k * (1.0 / p["noise"]["scale"] + size))
         names += [] if p["size_noise"] is None else [unused("n", names)]
         shape |= {"names": names, "own": {each: p[each] for each in own}, "rows": len(names)}
     if shape["neighbouring"] is None:

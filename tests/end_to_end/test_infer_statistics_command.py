@@ -26,11 +26,12 @@ from privurn.inference.sums import (
     NormalStatistic,
     PoissonStatistic,
     RegressionStatistic,
-    TableStatistic,
 )
 from privurn.inference.sums.reading import released_sums
 from privurn.inference.sums.report import write_synthetic_records
+from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.privacy.entropy import SeededEntropy
+from privurn.releases.release import release
 from privurn.releases.statistics import release_statistics
 
 QUICK = ["--draws", "300", "--chains", "2", "--warm-up", "300", "--seed", "1"]
@@ -65,7 +66,6 @@ def folder(tmp_path_factory):
             RegressionStatistic.calibrated(**columns, budget=Budget(epsilon=1, neighbouring="add-remove")),
             Budget(epsilon=1, neighbouring="add-remove"),
         ),
-        "table": (np.column_stack([smoker, ill]).astype(int), TableStatistic.calibrated(domain=both, budget=WHOLE), WHOLE),
         "bernoulli": (ill.astype(int)[:, None], BernoulliStatistic.calibrated(**one, budget=WHOLE), WHOLE),
         "poisson": (rng.poisson(3.0, (600, 1)), PoissonStatistic.calibrated(**one, upper=20, budget=WHOLE), WHOLE),
         "normal": (
@@ -82,6 +82,10 @@ def folder(tmp_path_factory):
     for seed, (name, (data, mechanism, budget)) in enumerate(made.items()):
         released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(seed))
         released.save(path / f"{name}")
+    counts = NoisyCounts(publish="counts")
+    cells = np.column_stack([smoker, ill]).astype(int)
+    table = {"epsilon": 1, "neighbouring": "add-remove", "ledger": False, "entropy": SeededEntropy(8)}
+    release(cells, counts, domain=both, **table).save(path / "table")
     release_statistics(made["regression"][0], mechanism=made["regression"][1], budget=SECRET).save(path / "private")
     return path
 

@@ -42,7 +42,6 @@ from privurn.inference.sums import (
     NotMixed,
     PoissonStatistic,
     RegressionStatistic,
-    TableStatistic,
 )
 from privurn.inference.sums.fit import LENGTHS as SUM_LENGTHS
 from privurn.mechanisms.base_measures import FiniteBase
@@ -51,12 +50,11 @@ from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.likelihood import NoisyRecordsTerm, Numbers
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
+from privurn.mechanisms.perturbed_histogram import NoisyCounts, PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
 from privurn.mechanisms.registry import MECHANISMS, STATISTICS, channels
 from privurn.mechanisms.smoothed_histogram import SmoothedHistogram
-from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
@@ -280,23 +278,21 @@ def test_a_secret_n_of_a_proportion_to_a_fortieth_of_its_deviation():
 
 def table_of(size):
     domain = {"y": privurn.Categories(["a", "b"], outside="other")}
-    mechanism = TableStatistic.calibrated(domain=domain, budget=WHOLE[size])
-    values = np.array([5.0, 2.0, -1.0])
-    public, noisy = (6, None) if size == "public" else (None, 7.0)
-    return NoisyStatistics(mechanism=mechanism, values=values, n=public, noisy_n=noisy)
+    n = 6 if size == "public" else None
+    mechanism = PerturbedHistogram(n=n, cells=3, records=3, noise="discrete-laplace", scale=2.0, publish="counts")
+    return Observed(mechanism=mechanism, domain=privurn.JointDomain(domain), counts=np.array([5.0, 2.0, -1.0]))
 
 
 @pytest.mark.parametrize("prior", [None, 1.0], ids=["default", "one each"])
 @pytest.mark.parametrize("size", ["public", "secret"])
 def test_tables_against_enumeration(size, prior):
-    statistics = table_of(size)
+    observed = table_of(size)
 
     def level(counts):
-        found = -np.abs(statistics.values - counts).sum() / statistics.noise.scale
-        return found if size == "public" else found - abs(7.0 - sum(counts)) / statistics.size_noise.scale
+        return -np.abs(observed.counts - counts).sum() / observed.mechanism.scale
 
     exact = CountPosterior(level, cells=3, sizes=range(46) if size == "secret" else [6], each=prior)
-    found = privurn.infer(statistics, CountModel(prior=prior), ask="cells", run=Run(seed=1)).draws
+    found = privurn.infer(observed, CountModel(prior=prior), ask="cells", run=Run(seed=1)).draws
     points = (0.1, 0.3, 0.5, 0.7)
     for cell in range(3):
         assert_agreement(found[f"P(x={['a', 'b', 'other'][cell]})"], points, exact.share_cdf(cell=cell, at=points))
@@ -327,11 +323,13 @@ def test_the_command_and_the_object_that_was_released_give_the_same(model, size,
 
     data = pd.DataFrame(RECORDS[model], columns=NAMED.get(model, ["y"]))
     if model == "table":
-        budget, mechanism = WHOLE[size], table_of(size).mechanism
+        neighbouring = "replace-one" if size == "public" else "add-remove"
+        given = {"domain": {"y": privurn.Categories(["a", "b"], outside="other")}, "neighbouring": neighbouring}
+        released = privurn.release(data, NoisyCounts(publish="counts"), epsilon=1, entropy=SeededEntropy(4), **given)
     else:
         make, budgets, *_ = MAKERS[model]
-        budget, mechanism = budgets[size], make(budgets[size])
-    released = release_statistics(data, mechanism=mechanism, budget=budget, entropy=SeededEntropy(4))
+        mechanism = make(budgets[size])
+        released = release_statistics(data, mechanism=mechanism, budget=budgets[size], entropy=SeededEntropy(4))
     released.save(tmp_path / "stats")
     short = ["--draws", "12", "--warm-up", "8", "--chains", "2", "--seed", "5", "--json"]
     told = CliRunner().invoke(app, ["infer", str(tmp_path / "stats"), *short])
@@ -376,16 +374,9 @@ def test_lengths_of_the_command_are_those_of_python():
     assert "10 for mixtures, else 1" in shown
 
 
-def test_a_noisy_table_through_either_door_gives_the_same_answers():
-    """Noisy counts of a release and of a statistic: one engine, one default, the same draws."""
-    mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=1.0, publish="counts")
-    released = Observed(mechanism=mechanism, domain=GRID, counts=np.array([6, 3, -1]))
-    table = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=1.0), domain=GRID)
-    statistics = NoisyStatistics(mechanism=table, values=np.array([6.0, 3.0, -1.0]))
-    one, two = (privurn.infer(each, run=Run(seed=1)) for each in (released, statistics))
-    assert one.names == two.names
-    assert all(np.array_equal(one.draws[name], two.draws[name]) for name in one.draws.names)
-    both = privurn.infer([released, statistics], run=Run(seed=1))
+def test_two_noisy_tables_tell_more_than_one():
+    one, both = (privurn.infer([table_of("secret")] * times, run=Run(seed=1)) for times in (1, 2))
+    assert one.names == both.names
     assert both.draws["n"].std() < one.draws["n"].std()
 
 

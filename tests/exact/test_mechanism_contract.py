@@ -14,7 +14,7 @@ from urn_laws import dirichlet_multinomial_law, pitman_yor_law
 
 import privurn
 from mechanism_contract import MechanismContract, replaced_records
-from privurn.domain import Bounds, Categories, Grid, JointDomain, OpenLabels
+from privurn.domain import Bounds, Categories, Grid, OpenLabels
 from privurn.inference.counts.released import observe
 from privurn.inference.mixtures.reading import read_privatised
 from privurn.inference.sums.reading import released_sums
@@ -44,7 +44,6 @@ from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.logistic_statistic import LogisticStatistic
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.profile import Guarantee
 
@@ -434,22 +433,6 @@ class TestNoisyDirichlet(StatisticContract):
 
     def calibrated(self, *, budget):
         return DirichletStatistic.calibrated(parts=("x0", "x1"), floor=0.01, budget=budget)
-
-
-class TestNoisyTable(StatisticContract):
-    name = "noisy-table-statistics"
-
-    def table(self):
-        return np.array([(each,) for each in LABELS], dtype=[("x0", "U1")])
-
-    def calibrated(self, *, budget):
-        return TableStatistic.calibrated(
-            domain=JointDomain({"x0": Categories(["a", "b", "c"], outside="other")}), budget=budget
-        )
-
-    def units(self, mechanism):
-        """A record is one cell."""
-        return np.eye(mechanism.n_entries) / mechanism.noise.step
 
 
 def contracts(kind):

@@ -3,17 +3,18 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from privurn.domain import Categories
+from privurn.mechanisms.perturbed_histogram import calibrate_perturbed_histogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.mechanisms.sums.table_statistic import TableStatistic
+from privurn.privacy.profile import Guarantee
 
 RELATIONS = ("add-remove", "replace-one")
 
@@ -203,35 +204,36 @@ def test_noise_for_add_remove_is_too_small_for_replace_one():
     )  # epsilon one way is 2 epsilon the other
 
 
+def table(guarantee, noise):
+    """Noisy counts of two cells, and their noise as `divergences` wants it."""
+    n = None if guarantee.neighbouring == "add-remove" else 5
+    made = calibrate_perturbed_histogram(n=n, cells=2, guarantee=guarantee, noise=noise, publish="counts")
+    law = NoiseLaw(kind=noise.removeprefix("discrete-"), scale=made.scale)
+    return made, SimpleNamespace(neighbouring=guarantee.neighbouring, noise=law, size_noise=None)
+
+
 def test_tables_of_all_neighbours():
-    cells = {"a": Categories(["u"], outside="null")}
-    for neighbouring, noise, delta in product(RELATIONS, ("discrete-laplace", "discrete-gaussian"), (0.0, 0.01)):
-        if (noise == "discrete-gaussian") != (delta > 0):
-            continue
-        budget = Budget(epsilon=1.0, delta=delta, neighbouring=neighbouring, noise=noise)
-        mechanism = TableStatistic.calibrated(domain=cells, budget=budget)
+    for neighbouring, (noise, delta) in product(RELATIONS, (("discrete-laplace", 0.0), ("discrete-gaussian", 0.01))):
+        mechanism, law = table(Guarantee(epsilon=1.0, delta=delta, neighbouring=neighbouring), noise)
         shifts = np.eye(2, dtype=int) if neighbouring == "add-remove" else np.array([[1, -1], [-1, 1]])
         epsilons = np.array([0.0, 0.5, 1.0])
-        found = divergences(mechanism, shifts, epsilons, reach=80)
+        found = divergences(law, shifts, epsilons, reach=80)
         stated = [mechanism.profile.delta(epsilon) for epsilon in epsilons]
         assert np.allclose(found, stated, rtol=0, atol=1e-9)  # this profile is exact
         assert stated[-1] <= delta
 
 
-@pytest.mark.parametrize(("neighbouring", "epsilon_n"), [("replace-one", None), ("add-remove", None), ("add-remove", 0.4)])
+@pytest.mark.parametrize("neighbouring", RELATIONS)
 @pytest.mark.parametrize("records", [1, 2])
-def test_tables_of_people_with_several_records(neighbouring, epsilon_n, records):
-    cells = {"a": Categories(["u"], outside="null")}
-    spent = {"contributions": records, "neighbouring": neighbouring, "noise": "discrete-laplace"}
-    budget = Budget(epsilon=1.0 + (epsilon_n or 0.0), epsilon_n=epsilon_n, **spent)
-    mechanism = TableStatistic.calibrated(domain=cells, budget=budget)
+def test_tables_of_people_with_several_records(neighbouring, records):
+    guarantee = Guarantee(epsilon=1.0, delta=0.0, contributions=records, neighbouring=neighbouring)
+    mechanism, law = table(guarantee, "discrete-laplace")
     shift = np.array([[records, 0]] if neighbouring == "add-remove" else [[records, -records]])
-    one = replace(mechanism, size_noise=None)  # the counts alone
-    below, above = divergences(one, shift, np.array([0.99, 1.0]), reach=140)
+    below, above = divergences(law, shift, np.array([0.99, 1.0]), reach=140)
     assert below > 1e-6
     assert above <= 1e-12
-    assert mechanism.profile.delta(budget.guarantee.epsilon) == 0.0
-    assert mechanism.profile.delta(0.999 * budget.guarantee.epsilon) > 0.0
+    assert mechanism.unit_profile(guarantee).delta(1.0) == 0.0
+    assert mechanism.unit_profile(guarantee).delta(0.999) > 0.0
 
 
 @pytest.mark.parametrize("upper", [1, 3])

@@ -20,15 +20,15 @@ from privurn.inference.counts.asked import functionals_of
 from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.counts.model import CountModel
 from privurn.inference.counts.plans import reduce
-from privurn.inference.counts.released import observe
+from privurn.inference.counts.released import Observed
 from privurn.inference.counts.sampling import CountSampler
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.fit import NotMixed
+from privurn.mechanisms.likelihood import NoisySizeTerm
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.sums.noise_law import NoiseLaw
-from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 
 FALSE_ALARM = 1e-6
@@ -52,12 +52,14 @@ CASES = {
 class Chain:
     """The chain behind `infer` on a table of noisy counts, its public data within reach of a planted bug."""
 
-    statistics: NoisyStatistics
+    observed: Observed
     size_prior: SizePrior
+    size: NoisySizeTerm | None = None
 
     def __post_init__(self):
-        observed = observe(self.statistics)
-        self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=observed.terms, size_prior=self.size_prior)
+        observed, said = self.observed, () if self.size is None else (self.size,)
+        terms = (*observed.terms, *said)
+        self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=terms, size_prior=self.size_prior)
         self.sampler = CountSampler(engine=self.engine, reduction=reduce(functionals_of(observed, "cells"), domain=DOMAIN))
 
     def plant(self, changed):
@@ -80,21 +82,23 @@ def joint_draw(case, rng):
     n = case["n"] if "n" in case else drawn_size(case["size_prior"], rng)
     counts = rng.multinomial(n, rng.dirichlet(PRIOR))
     noise, size = NoiseLaw(kind=case.get("kind", "laplace"), scale=3.0), case.get("size_noise")
-    mechanism = TableStatistic(
-        neighbouring="replace-one" if "n" in case else "add-remove", noise=noise, size_noise=size, domain=DOMAIN
-    )
-    public = NoisyStatistics(
-        mechanism=mechanism,
-        values=(counts + noise.simulate_units(3, rng=rng)).astype(float),
-        n=case.get("n"),
-        noisy_n=None if size is None else float(n + size.simulate_units(1, rng=rng)[0]),
-    )
-    return counts.astype(np.int64), Chain(public, case.get("size_prior", SizePrior()))
+    public = noisy_counts(counts + noise.simulate_units(3, rng=rng), kind=noise.kind, scale=3.0, n=case.get("n"))
+    said = None
+    if size is not None:
+        noisy_n = float(n + size.simulate_units(1, rng=rng)[0])
+        said = NoisySizeTerm(gaussian=size.kind == "gaussian", scale=size.scale, noisy=noisy_n)
+    return counts.astype(np.int64), Chain(public, case.get("size_prior", SizePrior()), said)
+
+
+def noisy_counts(values, *, scale, kind="laplace", n=None):
+    """What a release of noisy counts says."""
+    mechanism = PerturbedHistogram(n=n, cells=3, records=3, noise=f"discrete-{kind}", scale=scale, publish="counts")
+    return Observed(mechanism=mechanism, domain=DOMAIN, counts=np.asarray(values, float))
 
 
 def pictures(counts, chain, shares):
     """Numbers that a wrong sampler would change: of the table, of the release, and of both together."""
-    noisy, noisy_n = chain.statistics.values, chain.statistics.noisy_n or 0.0
+    noisy, noisy_n = chain.observed.counts, 0.0 if chain.size is None else chain.size.noisy
     n = counts.sum()
     return [n, counts[0], counts[2], shares[0], counts[0] - noisy[0], n - noisy.sum(), n - noisy_n]
 
@@ -199,7 +203,7 @@ def test_start_does_not_matter():
     """Chains from separate starts come to the same law: the public function's draws on one release."""
     _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
     model = CountModel(prior=PRIOR, size=chain.size_prior)
-    found, other = (infer(chain.statistics, model, ask="cells", run=Run(seed=seed, draws=2000)) for seed in (5, 6))
+    found, other = (infer(chain.observed, model, ask="cells", run=Run(seed=seed, draws=2000)) for seed in (5, 6))
     assert found.problems() == ()
     for one, two in zip(found.summary(), other.summary(), strict=True):
         z = (one.mean - two.mean) / np.hypot(one.standard_error, two.standard_error)
@@ -209,9 +213,7 @@ def test_start_does_not_matter():
 def test_without_noise_it_is_the_dirichlet_posterior():
     """Noise of a hundredth of a record: the counts are known, and p has a known law."""
     counts = np.array([300.0, 40.0, 2.0])
-    mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=0.01), domain=DOMAIN)
-    statistics = NoisyStatistics(mechanism=mechanism, values=counts)
-    found = infer(statistics, CountModel(prior=PRIOR), ask="cells", run=Run(seed=1, draws=1000))
+    found = infer(noisy_counts(counts, scale=0.01), CountModel(prior=PRIOR), ask="cells", run=Run(seed=1, draws=1000))
     assert np.all(found.draws["n"] == 342)
     exact = stats.dirichlet(PRIOR + counts)
     rows = [row for row in found.summary() if row.name != "n"]
@@ -224,20 +226,18 @@ def test_without_noise_it_is_the_dirichlet_posterior():
 
 def test_length_is_chosen_and_failure_is_loud():
     _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
-    found = infer(chain.statistics, run=Run(seed=2))
+    found = infer(chain.observed, run=Run(seed=2))
     assert found.draws.attributes["length"] == "chosen"
     assert found.problems() == ()
     with pytest.warns(NotMixed, match="NOT mixed after 20 draws"):
-        infer(chain.statistics, run=Run(draws=20, seed=1))
+        infer(chain.observed, run=Run(draws=20, seed=1))
 
 
 def test_cost_does_not_depend_on_n():
     """The best of five runs each, side by side; a loop over records would be a million times slower."""
     times = {}
     for n in (10**3, 10**9):
-        mechanism = TableStatistic(neighbouring="add-remove", noise=NoiseLaw(kind="laplace", scale=2.0), domain=DOMAIN)
-        public = NoisyStatistics(mechanism=mechanism, values=np.array([n / 2, n / 3, n / 6]).round())
-        engine = Chain(public, SizePrior()).engine
+        engine = Chain(noisy_counts(np.array([n / 2, n / 3, n / 6]).round(), scale=2.0), SizePrior()).engine
         rng = np.random.default_rng(1)
         state = engine.start(rng)
         engine.sweep(state, rng, times=50)

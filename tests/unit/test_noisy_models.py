@@ -11,10 +11,11 @@ import pytest
 from scipy import stats
 
 from privurn._kernels.sums import chain, protocol, sweeps
-from privurn.domain import Categories
+from privurn.domain import Categories, JointDomain
 from privurn.errors import FormatError, ModelError
 from privurn.inference import run as running
 from privurn.inference.counts import sampling
+from privurn.inference.counts.released import Observed as ObservedCounts
 from privurn.inference.infer import infer
 from privurn.inference.run import Run, Schedule, run_chains
 from privurn.inference.size import SizePrior
@@ -27,12 +28,11 @@ from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.observed import Observed
 from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
+from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.sums.calibrating import Budget
 from privurn.mechanisms.sums.dirichlet_statistic import DirichletStatistic
 from privurn.mechanisms.sums.regression_statistic import RegressionStatistic
-from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases.statistics import release_statistics
 
@@ -353,9 +353,9 @@ def test_a_fit_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypa
 
 
 def test_a_table_of_a_chosen_length_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    budget = Budget(epsilon=1.0, epsilon_n=0.5, noise="discrete-laplace", neighbouring="add-remove")
-    mechanism = TableStatistic.calibrated(domain={"y": Categories(["a", "b"], outside="other")}, budget=budget)
-    statistics = NoisyStatistics(mechanism=mechanism, values=np.array([9.0, 4.0, 1.0]), noisy_n=11.0)
+    mechanism = PerturbedHistogram(n=None, cells=3, records=3, noise="discrete-laplace", scale=2.0, publish="counts")
+    domain = JointDomain({"y": Categories(["a", "b"], outside="other")})
+    statistics = ObservedCounts(mechanism=mechanism, domain=domain, counts=np.array([9.0, 4.0, 1.0]))
     monkeypatch.setattr(sampling, "LENGTHS", replace(sampling.LENGTHS, draws=15, warm_up=20))
     run = Run(seed=3)
     whole = infer(statistics, ask="cells", run=run).draws

@@ -19,7 +19,6 @@ SUMS = {
     "normal": ({"response": "x"}, {"x": LIMITS}),
     "logistic": ({"response": "z", "covariates": ["x"]}, {"x": LIMITS}),
     "dirichlet": ({}, {"u": privurn.Bounds(0.01, 1), "v": privurn.Bounds(0.01, 1)}),
-    "table": ({}, {"y": privurn.Categories([0, 1, 2, 3])}),
     "bernoulli": ({"column": "z"}, {"z": privurn.Bounds(0, 1)}),
     "poisson": ({"column": "x"}, {"x": LIMITS}),
 }

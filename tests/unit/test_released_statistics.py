@@ -11,7 +11,7 @@ import pytest
 
 import privurn
 from privurn.certificates.verify import verify
-from privurn.domain import Bins, Categories, Grid
+from privurn.domain import Categories
 from privurn.errors import BudgetExceeded, CertificateError, DomainError, FormatError, ModelError, NoRelease, PrivurnError
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.reading import read_sums, released_sums
@@ -23,7 +23,6 @@ from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.mechanisms.sums.regression_statistic import NormalStatistic, RegressionStatistic
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic, PoissonStatistic
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.certificate import Certificate, file_hash
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
@@ -58,10 +57,6 @@ def mechanisms(budget):
         DirichletStatistic.calibrated(parts=("sleep", "work", "rest"), floor=0.001, budget=budget),
         BernoulliStatistic.calibrated(column="ill", budget=whole),
         PoissonStatistic.calibrated(column="visits", upper=20, budget=whole),
-        TableStatistic.calibrated(
-            domain={"sex": Categories(["f", "m"], outside="other"), "age": Bins([0, 40, 120]), "visits": Grid(0, 2, 1)},
-            budget=whole,
-        ),
     ]
 
 
@@ -116,11 +111,6 @@ def test_values_are_near_the_truth(people):
             exact = (z.T @ z)[np.triu_indices(z.shape[1])][1:] - 500 * mechanism.offsets
         elif isinstance(mechanism, DirichletStatistic):
             exact = [np.log(np.maximum(people[name].to_numpy(), 0.001)).sum() for name in mechanism.columns]
-        elif isinstance(mechanism, TableStatistic):
-            exact = np.zeros(len(mechanism.names))
-            sex, age, visits = (people[name].to_numpy() for name in mechanism.columns)
-            for s, a, v in zip(sex, age, visits, strict=True):
-                exact[{"f": 0, "m": 1}[s] + 3 * (int(a >= 40) + 2 * min(v, 2))] += 1
         else:
             exact = [np.minimum(people[mechanism.columns[0]].to_numpy(), mechanism.upper).sum()]
         assert np.all(np.abs(public.values - exact) < 40 * mechanism.noise.scale + 1e-3), mechanism.name
@@ -314,8 +304,6 @@ def test_impossible_mechanisms():
         DirichletStatistic.calibrated(parts=["a", "b"], floor=0.6, budget=BUDGET)
     with pytest.raises(ModelError, match="two parts"):
         DirichletStatistic.calibrated(parts=["a"], floor=0.1, budget=BUDGET)
-    with pytest.raises(DomainError, match="2 to"):
-        TableStatistic.calibrated(domain={"a": Grid(0, 10**7, 1)}, budget=BUDGET)
     with pytest.raises(DomainError, match="holds 0 and 1"):
         BernoulliStatistic.calibrated(column="a", upper=3, budget=BUDGET)
     with pytest.raises(ModelError, match="power of two"):

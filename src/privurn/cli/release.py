@@ -86,10 +86,11 @@ def release(
             entropy=making.entropy,
             progress=progress,
         ).save(output, file_format=file_format)  # type: ignore[arg-type]
-    show_folder(made, output, json=json, words=lambda: _report(made))
+    show_folder(made, output, json=json, words=lambda: report_release(made))
 
 
-def _report(made: "Release") -> None:
+def report_release(made: "Release") -> None:
+    """What was released, and what is promised."""
     from privurn.cli.flags import translated
     from privurn.domain import domain_from_json
     from privurn.mechanisms.registry import rebuild

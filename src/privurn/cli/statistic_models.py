@@ -2,16 +2,21 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass
-from typing import Any, ClassVar
+from dataclasses import MISSING, asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privurn.cli.domain_options import DomainOptions
 from privurn.cli.parsing import whole_number
 from privurn.errors import DomainError, FormatError
 from privurn.mechanisms import registry
+from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.mechanisms.recipe import Asked, option
-from privurn.mechanisms.sums.calibrating import Budget
-from privurn.mechanisms.sums.statistic import StatisticMechanism
+from privurn.mechanisms.sums.recipe import Sums
+from privurn.privacy.laws.noisy_counts import Noise
+from privurn.privacy.profile import Guarantee
+
+if TYPE_CHECKING:
+    from privurn.certificates.release import Release
 
 Texts = tuple[str, ...]
 
@@ -29,10 +34,12 @@ class SumModel(Asked):
         """The class of what is published."""
         return {each.model: each for each in registry.statistics().values()}[self.alias]
 
-    def calibrated(self, budget: Budget) -> StatisticMechanism:
+    def release(self, data: Any, guarantee: Guarantee, *, epsilon_n: float | None, noise: Any, **paid: Any) -> "Release":
         """With the least noise."""
-        made: StatisticMechanism = self.statistic.calibrated(budget=budget, **self.own())
-        return made
+        from privurn.releases.statistics import release_statistics
+
+        budget = Sums(self.alias, epsilon_n=epsilon_n, noise=noise).budget(guarantee)
+        return release_statistics(data, mechanism=self.statistic.calibrated(budget=budget, **self.own()), budget=budget, **paid)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -94,7 +101,7 @@ class Dirichlet(Numbers):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Table(SumModel):
-    """Counts of the joint cells of public domains."""
+    """Counts of the joint cells of public domains: short for noisy counts, whose sum is a noisy n."""
 
     alias: ClassVar[str] = "table"
     categories: Texts = option("COLUMN=LIST of explicit values, comma-separated; repeatable.", default=())
@@ -119,6 +126,16 @@ class Table(SumModel):
         if not isinstance(domain, dict):
             raise FormatError("a table needs a name before each domain.", hint="For example --categories sex=f,m")
         return {"domain": domain}
+
+    def release(self, data: Any, guarantee: Guarantee, *, epsilon_n: float | None, noise: Any, **paid: Any) -> "Release":
+        """Like any other release of noisy counts."""
+        from privurn.releases.release import release
+
+        domain = self.own()["domain"]
+        if epsilon_n is not None:
+            raise FormatError("noisy counts add up to a noisy n: a table has no --epsilon-n.", hint="Leave it out")
+        usual: Noise = "discrete-gaussian" if guarantee.delta > 0.0 else "discrete-laplace"
+        return release(data, NoisyCounts(publish="counts", noise=noise or usual), domain=domain, **asdict(guarantee), **paid)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

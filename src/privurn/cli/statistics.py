@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privurn.cli.console import note, print_text, stages
+from privurn.cli.console import custodian_notes, note, print_text, stages
 from privurn.cli.made import guarantee_words, print_opening, show_folder
 from privurn.cli.mechanism_options import StatisticsCommand
 from privurn.cli.options import DataFile, FileFormat, Folder, Json, Making, check_output, grouped
 from privurn.cli.parsing import parse_neighbouring
+from privurn.cli.release import report_release
 
 if TYPE_CHECKING:
     from privurn.certificates.release import Release
@@ -52,9 +53,7 @@ def statistics(
     json: Json = False,
 ) -> None:
     """Publish noisy sums that a model can be inferred from, with a certificate."""
-    from privurn.mechanisms.sums.recipe import Sums
     from privurn.privacy.profile import Guarantee
-    from privurn.releases.statistics import release_statistics
 
     check_output(output, file_format)
     data = making.data(file)
@@ -65,13 +64,12 @@ def statistics(
         neighbouring=parse_neighbouring(neighbouring),
         contributions=making.contributions,
     )
-    budget = Sums(model, epsilon_n=epsilon_n, noise=noise).budget(guarantee)  # type: ignore[arg-type]
-    with stages(quiet=json) as progress:
+    paid = {"ledger": making.payer, "entropy": making.entropy}
+    with custodian_notes(), stages(quiet=json) as progress:
         progress("Adding up")
-        made = release_statistics(
-            data, mechanism=asked.calibrated(budget), budget=budget, ledger=making.payer, entropy=making.entropy
-        ).save(output, file_format=file_format)  # type: ignore[arg-type]
-    show_folder(made, output, json=json, words=lambda: _report(made))
+        made = asked.release(data, guarantee, epsilon_n=epsilon_n, noise=noise, **paid).save(output, file_format=file_format)
+    sums = made.certificate["domain"]["kind"] == "statistics"
+    show_folder(made, output, json=json, words=lambda: (_report if sums else report_release)(made))
 
 
 def _report(made: "Release") -> None:
@@ -93,7 +91,6 @@ def _report(made: "Release") -> None:
     elif public.noisy_n is not None and public.size_noise is not None:
         print_text(f"Records:   noisy n = {public.noisy_n:,.6g}, noise of scale {public.size_noise.scale:g}; n is secret.")
     else:
-        told = "but for what the counts add up to" if public.model == "table" else "and nothing about it was published"
-        print_text(f"Records:   n is secret, {told}.")
+        print_text("Records:   n is secret, and nothing about it was published.")
     for remark in made.remarks:
         note(f"note: {remark}")

@@ -62,23 +62,12 @@ def published(source: Any, *, mixture: bool = False) -> Published:
 
 
 def _read(source: Any) -> Published:
-    if isinstance(source, (Observed, Privatised, MeasuredTable)):
+    if isinstance(source, (Observed, Privatised, NoisyStatistics, MeasuredTable)):
         return Published(numbers=source)
-    if isinstance(source, NoisyStatistics):
-        return Published(numbers=_sums(source))
     found = verified(source)
-    if found.certificate["domain"]["kind"] == "statistics":
-        numbers: Any = _sums(read_sums(found))
-    else:
-        numbers = READERS.get(found.mechanism.inferred_from, observe)(found)
-    certificate = found.certificate
+    numbers, certificate = READERS.get(found.mechanism.inferred_from, observe)(found), found.certificate
     return Published(numbers=numbers, private=certificate["private"] is True, sha256=str(certificate["sha256"]))
 
 
-READERS: dict[str, Callable[[Verified], Any]] = {"table": read_table, "records": read_privatised}
+READERS: dict[str, Callable[[Verified], Any]] = {"table": read_table, "records": read_privatised, "sums": read_sums}
 """Of what is not counts of cells."""
-
-
-def _sums(statistics: NoisyStatistics) -> Observed | NoisyStatistics:
-    """Noisy counts of cells are counts, whoever published them."""
-    return statistics if statistics.mechanism.counted is None else observe(statistics)

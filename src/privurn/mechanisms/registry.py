@@ -49,7 +49,6 @@ STATISTICS = {
     "noisy-normal-statistics": "privurn.mechanisms.sums.regression_statistic:NormalStatistic",
     "noisy-logistic-statistics": "privurn.mechanisms.sums.logistic_statistic:LogisticStatistic",
     "noisy-dirichlet-statistics": "privurn.mechanisms.sums.dirichlet_statistic:DirichletStatistic",
-    "noisy-table-statistics": "privurn.mechanisms.sums.table_statistic:TableStatistic",
     "noisy-bernoulli-statistics": "privurn.mechanisms.sums.sum_statistic:BernoulliStatistic",
     "noisy-poisson-statistics": "privurn.mechanisms.sums.sum_statistic:PoissonStatistic",
 }

@@ -17,7 +17,6 @@ from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.verified import Verified, verified
 from privurn.mechanisms.likelihood import NoisyCountsTerm, Numbers
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.sums.statistic import NoisyStatistics
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.tables import Source
 from privurn.tables.cells import MICROSECONDS_OF_A_DAY, cell_values, published_as
@@ -35,8 +34,7 @@ class Observed:
     `counts` holds for each cell of `domain` the released records, or the noisy counts where those were published; for posterior
     samples the probabilities, one row for each draw. Where the domain is open (fresh labels), `domain` is None, `labels` are
     the distinct released labels of `column` and `counts` their records. `discovered` says that the labels of the domain were
-    themselves found by the mechanism. A table of noisy counts publishes n beside them: `public_n` as it is, or `noisy_n` with
-    noise. A noisy tree is `measured`; `counts` are then its cells' posterior means.
+    themselves found by the mechanism. A noisy tree is `measured`; `counts` are then its cells' posterior means.
     """
 
     mechanism: Mechanism
@@ -45,8 +43,6 @@ class Observed:
     labels: tuple[str | None, ...] = ()
     discovered: bool = False
     column: str | None = None
-    public_n: int | None = None
-    noisy_n: float | None = None
     measured: TreeMeasurements | None = None
 
     def __post_init__(self) -> None:
@@ -67,14 +63,14 @@ class Observed:
     @property
     def n(self) -> int | None:
         """Public number of confidential records; None where it is secret."""
-        return self.public_n if self.mechanism.n is None else self.mechanism.n
+        return self.mechanism.n
 
     @cached_property
     def term(self) -> Any:
         """The likelihood of the confidential counts, or the mechanism's refusal."""
         if self.measured is not None:
             return self.measured
-        return self.mechanism.likelihood(Numbers(self.counts, self.labels, self.public_n, self.noisy_n))
+        return self.mechanism.likelihood(Numbers(self.counts, self.labels))
 
     @property
     def terms(self) -> tuple[Any, ...]:
@@ -100,11 +96,9 @@ class Observed:
 
 
 def observe(source: Any) -> Observed:
-    """A release of counts, verified: a `Release`, a folder, noisy counts of cells, or what is `Observed` already."""
+    """A release of counts, verified: a `Release`, a folder, or what is `Observed` already."""
     if isinstance(source, Observed):
         return source
-    if isinstance(source, NoisyStatistics):
-        return _table(source)
     found = verified(source)
     with found.open() as table:
         return _read(table, found)
@@ -123,19 +117,6 @@ def check_same_data(found: Sequence[Observed]) -> None:
             )
     if len({each.n for each in found} - {None}) > 1:
         raise ModelError("the releases were made from different numbers of records, so not from the same data.")
-
-
-def _table(statistics: NoisyStatistics) -> Observed:
-    """Noisy counts of the cells of a public domain."""
-    if statistics.mechanism.counted is None:
-        raise ModelError(f"these are statistics for the model {statistics.model!r}, not counts of cells.")
-    return Observed(
-        mechanism=statistics.mechanism,
-        domain=statistics.mechanism.counted,
-        counts=statistics.values,
-        public_n=statistics.n,
-        noisy_n=statistics.noisy_n,
-    )
 
 
 def _read(table: Source, given: Verified) -> Observed:

@@ -144,8 +144,7 @@ class CountPosterior(Posterior):
         if kind == "n":
             if self.job.n is not None:
                 raise ModelError("the number of records is public: it has no posterior.", hint="Leave this picture out")
-            noisy = [each.noisy_n for each in self.observed if each.noisy_n is not None]
-            return whole_number_picture(self.draws["n"], name="n", marks={"noisy n": noisy[0]} if noisy else {})
+            return whole_number_picture(self.draws["n"], name="n", marks={})
         return posterior_picture(self, kind=kind, level=self.checked_level(level), naive=naive)
 
     def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:

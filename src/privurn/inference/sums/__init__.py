@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics as NoisyStatistics
     from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic as BernoulliStatistic
     from privurn.mechanisms.sums.sum_statistic import PoissonStatistic as PoissonStatistic
-    from privurn.mechanisms.sums.table_statistic import TableStatistic as TableStatistic
 
 _HOME = {
     "Budget": "mechanisms.sums.calibrating",
@@ -46,7 +45,6 @@ _HOME = {
     "NoisyStatistics": "mechanisms.sums.statistic",
     "BernoulliStatistic": "mechanisms.sums.sum_statistic",
     "PoissonStatistic": "mechanisms.sums.sum_statistic",
-    "TableStatistic": "mechanisms.sums.table_statistic",
     "NotMixed": "inference.sums.fit",
     "SumModel": "inference.sums.fit",
     "SumPosterior": "inference.sums.fit",

@@ -28,6 +28,6 @@ def released_sums(source: Any) -> NoisyStatistics:
     if isinstance(source, NoisyStatistics):
         return source
     found = verified(source)
-    if found.certificate["domain"]["kind"] != "statistics":
+    if found.mechanism.inferred_from != "sums":
         raise ModelError(f"the release holds {found.mechanism.rows_are}, and no sums over records.")
     return read_sums(found)

@@ -42,8 +42,7 @@ def _summed(mechanism: "StatisticMechanism", plain: dict[str, Any], extra: dict[
     rows = [plain] * (len(plain) + 1) + ([] if extra is None else [extra] * mechanism.contributions)
     kinds: list[tuple[str, Any]] = []
     for name in mechanism.columns:
-        plain_numbers = all(isinstance(row[name], float) for row in rows) and not mechanism.reads_text
-        kinds.append((name, np.float64 if plain_numbers else object))
+        kinds.append((name, np.float64 if all(isinstance(row[name], float) for row in rows) else object))
     table = np.array([tuple(row[name] for name in mechanism.columns) for row in rows], dtype=kinds)
     try:
         with open_table(table) as source:

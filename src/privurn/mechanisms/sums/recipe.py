@@ -21,10 +21,10 @@ OWN = ("model", "epsilon_n", "noise")
 class Sums(Asked):
     """Sums that a model can be inferred from. The constructor only stores.
 
-    `model` is one of those that a statistic is registered for: "regression", "normal", "logistic", "dirichlet", "table",
-    "bernoulli", "poisson". Columns are told apart by the model (`response`, `covariates`, `column`), and what is public of
-    each stands in the domain: `Bounds`, or for tables what every release takes. Where n is secret, `epsilon_n` is the part of
-    epsilon that is spent on publishing it with noise; left out, nothing about it is published.
+    `model` is one of those that a statistic is registered for: "regression", "normal", "logistic", "dirichlet", "bernoulli",
+    "poisson". Columns are told apart by the model (`response`, `covariates`, `column`), and what is public of each stands in
+    the domain: `Bounds`. Counts of the cells of a table are `NoisyCounts(publish="counts")`. Where n is secret, `epsilon_n` is
+    the part of epsilon that is spent on publishing it with noise; left out, nothing about it is published.
     """
 
     alias: ClassVar[str] = "sums"
@@ -74,14 +74,12 @@ class Sums(Asked):
 
 
 def _listed(taken: Mapping[str, Any]) -> str:
-    told = [name for name in taken if name not in ("budget", "bounds", "upper", "parts", "floor", "domain")]
+    told = [name for name in taken if name not in ("budget", "bounds", "upper", "parts", "floor")]
     return ", ".join([*told, "what is public of its columns in the domain"])
 
 
 def _public(domain: Any, *, column: str | None, taken: Mapping[str, Any]) -> dict[str, Any]:
     """What a statistic is told of its columns, from their domain."""
-    if "domain" in taken:
-        return {"domain": domain}
     columns: Any = domain.columns if isinstance(domain, JointDomain) else domain
     if not isinstance(columns, Mapping) or not all(isinstance(each, Bounds) for each in columns.values()):
         raise DomainError("sums over numbers need public bounds.", hint="For example domain={'pay': Bounds(0, 100)}")

@@ -71,8 +71,6 @@ class StatisticMechanism(Mechanism):
     """No record is drawn."""
     cells: ClassVar[None] = None  # type: ignore[misc]
     """No cell is drawn."""
-    reads_text: ClassVar[bool] = False
-    """Whether columns are read as they come; else as numbers."""
 
     def __post_init__(self) -> None:
         if self.neighbouring not in ("replace-one", "add-remove"):
@@ -143,11 +141,6 @@ class StatisticMechanism(Mechanism):
     def offsets(self) -> NDArray[np.float64]:
         """What each record's vector has subtracted from it: an exact sum is that of the plain vectors less n times this."""
         return np.zeros(self.n_entries)
-
-    @property
-    def counted(self) -> JointDomain | None:
-        """The domain whose cells the sums are counts of; None for other sums."""
-        return None
 
     def own_parameters(self) -> dict[str, Any]:
         """Fields that this mechanism adds, as plain data."""
@@ -307,7 +300,7 @@ class NoisyStatistics:
 
     @property
     def model(self) -> str:
-        """regression, logistic, dirichlet, table, bernoulli, poisson or normal."""
+        """regression, logistic, dirichlet, bernoulli, poisson or normal."""
         return self.mechanism.model
 
     @property
