@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.counts import other_size
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.columns import floats, without_number
@@ -80,6 +81,8 @@ def _check_columns(source: Source, columns: Sequence[str], missing: Missing) -> 
 def _check_numbers(
     source: Source, columns: Sequence[str], missing: Missing, *, rows: int, readable: NDArray[Any], nulls: NDArray[Any]
 ) -> None:
+    if rows != source.rows():  # every record once, and the same ones in each query
+        raise other_size()
     for i, name in enumerate(columns):
         if name in source.untyped and readable[i] == 0 and nulls[i] < rows:
             raise _text(name)

@@ -108,8 +108,8 @@ def open_spark(data: Any) -> Iterator[Source]:
         if not isinstance(data, SparkFiles):  # text says nothing about its content: Spark reads CSV files as text
             yield stack.enter_context(_opened(data, "spark", text_is_untyped=True))
             return
-        session = stack.enter_context(data.session())
         found = None if REMOTE.match(data.path) else find_files(data.path)
+        session = stack.enter_context(data.session())
         names = [data.path] if found is None else [f"file://{name}" for name in stack.enter_context(readable(found))]
         if found is not None and found.reader == "csv":
             frame = read_csv(session, [name.removeprefix("file://") for name in names])

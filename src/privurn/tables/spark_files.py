@@ -1,6 +1,7 @@
 """Files that Spark reads where they are, and the session that reads them."""
 
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from privurn.errors import FormatError
 
@@ -15,6 +17,10 @@ LONGEST_DECIMAL = 38
 """Digits that engines have."""
 
 LOOPBACK = ("127.0.0.1", "localhost")
+
+STARTING = "It needs Java 17, and a master that is there, such as local[2] or spark://host:7077"
+CONNECT_PORT, TIMEOUT = 15_002, 30
+"""Of a Connect server, unless its address says another; and how many seconds it has to answer."""
 
 
 @dataclass(frozen=True)
@@ -46,32 +52,54 @@ class SparkFiles:
     @contextmanager
     def session(self) -> Iterator[Any]:
         """A session of this process: the one that is there if it is on the same master, else one that ends with the work."""
-        builder = session_builder()
-        if self.remote is not None:
-            from pyspark.sql.connect.session import SparkSession as Connected
-
-            running = Connected.getActiveSession()
-            if running is not None and running.client.host != urlsplit(self.remote).hostname:
-                raise FormatError("this process has a Spark session elsewhere.", hint="Stop it first, or give its data frame")
-            session, own = running or builder.remote(self.remote).getOrCreate(), running is None
-        else:
-            from pyspark.sql import SparkSession
-
-            running = SparkSession.getActiveSession()
-            if running is not None and running.sparkContext.master != self.master:
-                raise FormatError(
-                    "this process has a Spark session on another master.", hint="Stop it first, or give its data frame"
-                )
-            if is_here(str(self.master)):  # else Spark takes the first python3 that it finds
-                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            for key, value in settings(str(self.master)).items():
-                builder = builder.config(key, value)
-            session, own = running or builder.master(str(self.master)).getOrCreate(), running is None
+        session_builder()
+        with replaced_errors("start", hint=STARTING):
+            session, own = self._connected() if self.remote is not None else self._started()
         try:
             yield session
         finally:
             if own:
                 session.stop()
+
+    def _connected(self) -> tuple[Any, bool]:
+        """A session of a Connect server, and whether it is new."""
+        from pyspark.sql.connect.session import SparkSession as Connected
+
+        running = Connected.getActiveSession()
+        if running is not None and running.client.host != urlsplit(self.remote).hostname:
+            raise FormatError("this process has a Spark session elsewhere.", hint="Stop it first, or give its data frame")
+        if running is None:
+            _check_answers(str(self.remote))
+        return running or session_builder().remote(self.remote).getOrCreate(), running is None
+
+    def _started(self) -> tuple[Any, bool]:
+        """A session on a master, and whether it is new."""
+        from pyspark.sql import SparkSession
+
+        running = SparkSession.getActiveSession()
+        if running is not None and running.sparkContext.master != self.master:
+            raise FormatError(
+                "this process has a Spark session on another master.", hint="Stop it first, or give its data frame"
+            )
+        if is_here(str(self.master)):  # else Spark takes the first python3 that it finds
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = session_builder().master(str(self.master))
+        for key, value in settings(str(self.master)).items():
+            builder = builder.config(key, value)
+        return running or builder.getOrCreate(), running is None
+
+
+def _check_answers(address: str) -> None:
+    """Somebody answers: Spark's own client would go on trying for ten minutes. What a proxy reaches is left to it."""
+    if getproxies():
+        return
+    try:
+        where = urlsplit(address)
+        socket.create_connection((str(where.hostname), where.port or CONNECT_PORT), timeout=TIMEOUT).close()
+    except (OSError, ValueError):
+        raise FormatError(
+            "nobody answers at the address of the Spark Connect server.", hint="Start it, or give its address: sc://host:15002"
+        ) from None
 
 
 def session_builder() -> Any:
