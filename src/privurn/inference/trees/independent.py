@@ -47,7 +47,7 @@ def drawn_nodes(
 
     drawn, p = np.empty((1, draws), np.int64), np.ones((1, draws))
     update_root(drawn, work.levels[0], work.messages[0], work.root_law(), rng)
-    counts = roots = drawn * float(work.levels[0].spacing)
+    roots = counts = np.asarray(drawn * float(work.levels[0].spacing), np.float64)
     for depth in range(last):
         level, below = work.levels[depth], work.levels[depth + 1]
         drawn_below, p_below = np.empty((len(below.nodes), draws), np.int64), np.empty((len(below.nodes), draws))
@@ -56,7 +56,7 @@ def drawn_nodes(
         drawn, p = drawn_below, p_below
         sums = np.add.reduceat(drawn, level.nodes["child"], axis=0) * float(below.spacing)
         scale = np.divide(counts, sums, out=np.zeros(sums.shape), where=sums > 0.0)
-        counts = drawn * float(below.spacing) * np.repeat(scale, 1 + level.nodes["two"], axis=0)
+        counts = np.asarray(drawn * float(below.spacing) * np.repeat(scale, 1 + level.nodes["two"], axis=0), np.float64)
     return roots[0], counts, p
 
 
