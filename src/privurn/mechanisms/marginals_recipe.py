@@ -68,7 +68,8 @@ def calibrate_marginals(
         columns = tuple(fine_column(j, values=k, special=sizes[j] - k, noise=kind) for j, k in values.items())
         layout = MarginalLayout(ranged, chosen, columns)
         alone = {len(ranged) + i: (column.place,) for i, (column, _) in enumerate(layout.levels)}
-        given = {**(weights or {}), **{(j,): (weights or {}).get(place, 1.0) for j, place in alone.items()}}
+        given: dict[Columns, float] = dict(weights or {})
+        given |= {(j,): given.get(place, 1.0) for j, place in alone.items()}
         relative = precisions(layout.every_size, layout.every_set, noise=kind, weights=given, fine={*values, *alone})
         scales, _ = smallest_tree_scales(noise=kind, precisions=relative, guarantee=guarantee)
         made.append(NoisyMarginals(n=None if secret else n, sizes=ranged, sets=chosen, scales=scales, noise=kind, fine=columns))

@@ -129,7 +129,7 @@ def tree_answers(
     by_column: dict[str, list[str]] = {}
     for name, text in dict.fromkeys(asked):
         by_column.setdefault(name, []).append(text)
-    found = {}
+    found: dict[str, TreeAnswer] = {}
     for name, texts in by_column.items():
         observed = _observed(table.trees[table.domain.names.index(name)], name, table.domain)
         with unsaid():  # what there is to say, the table's posterior says
