@@ -1,13 +1,14 @@
 """How many effective draws of what people ask does a mixture give for its time?
 
-Three-component data of the mixture paper's section 4.1, Dirichlet process of strength 1, n = 5,000: effective draws (bulk, of
-all chains together) of mean, median and the density at five points, and the least of them, for every sampler, with moves that
-sum clusters and values out (`regrouped`) and without them (`plain`). Gaussian kernel and Laplace noise, or Gaussian noise with
-delta = 1e-6 where that is said; Neal 2 and Neal 3 need a conjugate pair, Gaussian noise and `total-gaussian`; samplers of one
-output for all records have noisy counts of 40 bins. Four chains one after the other share the seconds of processor time of one
-thread, compiling left out; a quarter is warm-up.
+Three-component data of the mixture paper's section 4.1, Dirichlet process, n = 5,000: effective draws (bulk, of all chains
+together) of mean, median and the density at five points, and the least of them, for every sampler, with moves that sum clusters
+and values out (`regrouped`) and without them (`plain`). Gaussian kernel and Laplace noise, or Gaussian noise with delta = 1e-6
+where that is said; Neal 2 and Neal 3 need a conjugate pair, Gaussian noise and `total-gaussian`; samplers of one output for all
+records have noisy counts of 40 bins. Four chains one after the other share the seconds of processor time of one thread,
+compiling left out; a quarter is warm-up.
 
-    python -m benchmarks.mixture_mixing [--size 5000] [--epsilons 2 10] [--seconds 60] [--only NAME ...] [--seed 1] [--keep F]
+    python -m benchmarks.mixture_mixing [--size 5000] [--epsilons 2 10] [--strength 1] [--seconds 60] [--only NAME ...]
+                                        [--seed 1] [--keep F]
 
 Each row shows the least effective draws in 60 s, warm-up counted, the limit (1,000 of regrouped Neal 5, which is what
 `fit_mixture` takes by itself, and 8 times plain Neal 5 where that was run before; 100 of every other sampler as it runs by
@@ -19,6 +20,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ import numpy as np
 
 from benchmarks.mixtures import BOUNDS, three_components, three_values
 from privurn.inference.draws import effective_draws, potential_scale_reduction
-from privurn.inference.mixtures import Keep, MixtureModel, Neal5, Neal8, SliceSampler, TotalGaussianKernel
+from privurn.inference.mixtures import DirichletProcess, Keep, MixtureModel, Neal5, Neal8, SliceSampler, TotalGaussianKernel
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice
 from privurn.inference.mixtures.kernels import GaussianKernel
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3
@@ -115,10 +117,11 @@ def chain(sampler: MixtureSampler, *, seed: int, seconds: float) -> tuple[dict[s
     return {name: np.concatenate([each[name] for each in found]).astype(float) for name in found[0]}, round(sweeps / spent)
 
 
-def row(name: str, n: int, epsilon: float, *, seed: int, seconds: float) -> dict[str, Any]:
+def row(name: str, n: int, epsilon: float, *, strength: float, seed: int, seconds: float) -> dict[str, Any]:
     """Effective draws and R-hat of every figure, sweeps a second, and the least in 60 s."""
     data, make = SAMPLERS[name]
     model, z = data(n, epsilon, seed=seed)
+    model = replace(model, mixing=DirichletProcess(strength=strength))
     sampler = make(model=model, released=z, keep=Keep())
     runs = [chain(sampler, seed=seed + 1 + each, seconds=seconds / CHAINS) for each in range(CHAINS)]
     length = min(len(found["mean"]) for found, _ in runs)
@@ -153,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mixture_mixing", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=5000)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[2.0, 10.0])
+    parser.add_argument("--strength", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--only", nargs="+", choices=list(SAMPLERS), default=list(SAMPLERS), metavar="NAME")
     parser.add_argument("--seed", type=int, default=1)
@@ -165,9 +169,9 @@ def main() -> None:
     for epsilon in asked.epsilons:
         print(f"epsilon {epsilon:g}  fit_mixture takes {taken(epsilon, asked.size, seed=asked.seed)}")
         for name in asked.only:
-            key = (name, asked.size, epsilon, asked.seconds, asked.seed)
+            key = (name, asked.size, epsilon, asked.strength, asked.seconds, asked.seed)
             if key not in kept:
-                kept[key] = row(name, asked.size, epsilon, seed=asked.seed, seconds=asked.seconds)
+                kept[key] = row(name, asked.size, epsilon, strength=asked.strength, seed=asked.seed, seconds=asked.seconds)
                 if asked.keep:
                     with asked.keep.open("a") as file:
                         file.write(json.dumps([key, kept[key]]) + "\n")

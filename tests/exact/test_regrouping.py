@@ -26,6 +26,12 @@ MIXINGS = enumerated.MIXINGS | {"several": ("DirichletProcess", {"strength": 3.0
 TWINS = {  # file, line, what is wrong in its place; the check that finds it
     "no Jacobian of a pair": ("gaussian", "return new, -0.5 * math.log(new * rest / (p * q))", "return new, 0.0", "pairs"),
     "cells are taken for the values": ("regroup", "math.exp(min(right - change, 0.0))", "1.0", "states"),
+    "the number of atoms looks at the clusters": (
+        "regroup",
+        "largest = MOST_ATOMS * math.sqrt(min(max(s, 1.0), MOST_STRENGTH))",
+        "largest = 1.0 if k > 2 else 30.0",
+        "states",
+    ),
     "no law of the order": ("regroup", "for t in range(first, last):", "for t in range(0):", "prior"),
     "fresh atoms are too heavy": ("regroup", "rng.standard_gamma(1.0 + shift)", "rng.standard_gamma(2.0)", "prior"),
     "values are of old clusters": (

@@ -6,7 +6,7 @@ clusters and values allow, which is little where the noise hides them; this move
 
 1. the measure given the clusters (mixings.py), and of it the first K atoms in size-biased order: each time an atom is picked in
    proportion to its weight. Atoms without records are among them, so that clusters open and close. K is drawn without looking
-   at anything. S are the records of those atoms, free to be at any of them; all others keep their clusters;
+   at anything but the strength. S are the records of those atoms, free to be at any of them; all others keep their clusters;
 2. many small steps of w and of the atoms, the sum of the K weights as it is, that keep the law in which clusters and values of
    S are summed out,
 
@@ -39,7 +39,10 @@ SMALLEST = 1e-300
 """Densities and weights below are taken for this, so that logarithms are finite."""
 
 MOST_ATOMS = 24
-"""K is between 2 and this, drawn on a log scale: a few heavy atoms often, many light ones at times."""
+"""K is between 2 and this at strengths up to 1, drawn on a log scale: a few heavy atoms often, many light ones at times."""
+
+MOST_STRENGTH = 64.0
+"""Mass lies on more atoms the larger the strength is: up to here there may be sqrt(strength) times as many."""
 
 LARGEST_STEP = 2.0
 """In units of the kernel, or on the logit scale of weights."""
@@ -99,12 +102,15 @@ def update_first(sizes, s, shift, shares, rests, members, labels, rng):
 
 
 @inner
-def total_density(shares, masses, used, node):
-    """Density of one node, clusters summed out."""
-    total = 0.0
+def update_density(density, shares, masses, used):
+    """Densities of all nodes, clusters summed out; atom after atom, since that is how masses lie in memory."""
+    for b in range(density.shape[0]):
+        density[b] = 0.0
     for j in range(used):
-        total += shares[j] * masses[j, node]
-    return max(total, SMALLEST)
+        for b in range(density.shape[0]):
+            density[b] += shares[j] * masses[j, b]
+    for b in range(density.shape[0]):
+        density[b] = max(density[b], SMALLEST)
 
 
 @inner
@@ -180,7 +186,7 @@ def moved(channel, kernel, nodes, rows, shares, rests, masses, counts, density, 
     for b in range(counts.shape[0]):
         masses[j, b] = masses[at, b]
         masses[other, b] = masses[at_other, b]
-        density[b] = total_density(shares, masses, used, b)
+    update_density(density, shares, masses, used)
     return ratio
 
 
@@ -194,10 +200,11 @@ def update_all(channel, kernel, points, rows, used, masses):
 @inner
 def log_likelihood(shares, masses, used, counts):
     """Of the records of S, so many at each released value, clusters summed out."""
-    total = 0.0
+    density, total = np.empty(counts.shape[0]), 0.0
+    update_density(density, shares, masses, used)
     for p in range(counts.shape[0]):
         if counts[p] > 0.0:
-            total += counts[p] * math.log(total_density(shares, masses, used, p))
+            total += counts[p] * math.log(density[p])
     return total
 
 
@@ -238,7 +245,8 @@ def regroup(channel, kernel, s, shift, z, c, y, m, atoms, points, at, nodes, cel
     the noise in units of the kernel's, which says how small steps should be.
     """
     n, k = c.shape[0], atoms.shape[0]
-    most = int(2.0 * math.exp(rng.random() * math.log((MOST_ATOMS + 1.0) / 2.0)))
+    largest = MOST_ATOMS * math.sqrt(min(max(s, 1.0), MOST_STRENGTH))
+    most = int(2.0 * math.exp(rng.random() * math.log((largest + 1.0) / 2.0)))
     shares, rests = np.empty(most), np.empty(most)
     members, labels = np.empty(most, np.int64), np.empty(k, np.int64)
     used = update_first(cluster_sizes(c, k), s, shift, shares, rests, members, labels, rng)
@@ -266,8 +274,7 @@ def regroup(channel, kernel, s, shift, z, c, y, m, atoms, points, at, nodes, cel
             everything[used + h, e] = atoms[h, e]
     update_all(channel, kernel, nodes, rows, used, masses)
     update_all(channel, kernel, points, rows, used, old)
-    for b in range(nodes.shape[0]):
-        density[b] = total_density(shares, masses, used, b)
+    update_density(density, shares, masses, used)
     change = 0.0
     for _ in range(steps * used):
         change += moved(channel, kernel, nodes, rows, shares, rests, masses, counts, density, used, shift, n, noise, rng)
