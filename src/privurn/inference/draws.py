@@ -322,22 +322,26 @@ def effective_draws(values: NDArray[np.float64], *, of: Literal["bulk", "tail", 
 
     Of the bulk, rank-normalised; of the 5% tails; or of the mean, which goes by the numbers themselves.
     """
-    need("inference", what="effective sample sizes")
-    from arviz_stats.base import array_stats
-
     if np.ptp(values) == 0.0:
         return float("nan") if values.size == 0 else float(values.size)
     if values.shape[1] < 4:
         return float("nan")
     probability = (0.05, 0.95) if of == "tail" else None
-    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method=of, prob=probability))
+    return float(_array_stats().ess(values, chain_axis=0, draw_axis=1, method=of, prob=probability))
 
 
 def potential_scale_reduction(values: NDArray[np.float64]) -> float:
     """Split R-hat of a (chain, draw) array, rank-normalised; 1 for a constant."""
-    need("inference", what="diagnostics of chains")
-    from arviz_stats.base import array_stats
-
     if np.ptp(values) == 0.0:
         return 1.0
-    return float("nan") if values.shape[1] < 4 else float(array_stats.rhat(values, chain_axis=0, draw_axis=1))
+    return float("nan") if values.shape[1] < 4 else float(_array_stats().rhat(values, chain_axis=0, draw_axis=1))
+
+
+def _array_stats() -> Any:
+    """ArviZ's diagnostics. They are asked for number by number: the disk is searched only where they cannot be imported."""
+    try:
+        from arviz_stats.base import array_stats
+    except ImportError:
+        need("inference", what="diagnostics of chains")
+        raise
+    return array_stats

@@ -91,7 +91,8 @@ class _Work:
                 warming = run.done < schedule.warm_up
                 jobs = [pool.submit(_advance, self.sampler, each, sweeps, schedule.thin, warming) for each in run.chains]
                 run = Underway(run.seed, tuple(job.result() for job in jobs), run.done + sweeps, run.forgotten)
-                self.progress(run.done, schedule.sweeps, _figures(self.sampler, run.chains))
+                if self.progress is not silent:  # effective draws may cost more than the sweeps
+                    self.progress(run.done, schedule.sweeps, _figures(self.sampler, run.chains))
                 if self.file is not None and time.monotonic() - saved > SAVE_EVERY:
                     save_run(self.file, self.sampler, schedule, run)
                     saved = time.monotonic()

@@ -156,13 +156,14 @@ class LatentCounts:
         return out, rates | ({"size changed": float(resized)} if self.n is None else {})
 
     def _guess(self) -> NDArray[np.float64]:
-        """Roughly what prior and releases say about the cells, in records' worth."""
+        """Roughly what prior and released records say about the cells' shares, in records' worth.
+
+        Noisy counts are no records: how closely they fix a cell is a matter of their noise, whatever they are.
+        """
         worth = self.prior.copy()
         n = 1e15 if self.n is None else float(self.n)
         for term in self.terms:
-            if isinstance(term, NoisyCountsTerm):
-                worth += np.maximum(term.noisy / STEPS[term.noise], 0.0)
-            elif isinstance(term, UrnTerm):
+            if isinstance(term, UrnTerm):
                 total = n + float(term.alpha.sum()) + 1.0
                 worth += sum(row * (n / total) ** 2 * total / (total + float(row.sum())) for row in term.released)
             elif isinstance(term, MixtureTerm):
@@ -266,6 +267,7 @@ class LatentCounts:
             for each in self._hidden
         ]
         worth = self._guess()
+        large = worth + sum(np.maximum(each.noisy / STEPS[each.noise], 0.0) for each in self._seen)
         return Model(
             prior=self.prior.astype(np.float64),
             settings=np.array(rows, np.float64).reshape(len(rows), 3),
@@ -273,7 +275,7 @@ class LatentCounts:
             hidden=np.array(hidden, np.float64).reshape(len(hidden), 5),
             released=np.array([each.released for each in self._hidden], np.int64).reshape(len(hidden), self.cells),
             worth=worth,
-            hub=int(np.argmax(worth)),
+            hub=int(np.argmax(large)),
             limits=Limits(
                 window=self.window,
                 reach_seen=1.0 + min((each.scale for each in self._seen), default=1e15),

@@ -20,7 +20,7 @@ from privurn.inference.counts.places import WithinBins
 from privurn.inference.counts.plans import Reduction
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
-from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine, silent
+from privurn.inference.run import Arrays, Lengths, Run, Schedule, run_engine
 from privurn.inference.size import SizePrior
 from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
@@ -218,7 +218,7 @@ def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:
     chosen = np.unique(np.linspace(0, len(reduction.names) - 1, min(len(reduction.names), JUDGED)).astype(np.int64))
     judged = [f"{of}:{reduction.names[i]}" for i in chosen] + ["n"] * (job.n is None)
     draws, _ = run_engine(
-        CountSampler(engine=engine, reduction=reduction, watched=job.run.progress is not silent, shared=job.shared),
+        CountSampler(engine=engine, reduction=reduction, shared=job.shared),
         job.run,
         usual=LENGTHS,
         judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
@@ -248,8 +248,6 @@ class CountSampler:
 
     engine: LatentCounts
     reduction: Reduction
-    watched: bool = True
-    """Whether anyone looks at the effective draws while it runs: they cost more than the sweeps."""
     shared: bool = False
 
     @property
@@ -260,7 +258,7 @@ class CountSampler:
     @property
     def monitored(self) -> tuple[str, ...]:
         """The first functional."""
-        return (f"population:{self.reduction.names[0]}",) if self.watched else ()
+        return (f"population:{self.reduction.names[0]}",)
 
     def fingerprint(self) -> str:
         """Hash of the engine's public data and of the functionals."""
