@@ -6,6 +6,7 @@ import numpy as np
 
 from privurn.errors import CertificateError, ModelError
 from privurn.inference.verified import Verified, verified
+from privurn.mechanisms.likelihood import Numbers
 from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 
@@ -20,7 +21,8 @@ def read_sums(given: Verified) -> NoisyStatistics:
         raise CertificateError("the published table does not hold a number for every sum.")
     sums, said = np.split(numbers, [mechanism.n_entries])
     noisy_n = float(said[0]) if len(said) else None
-    return NoisyStatistics(mechanism=mechanism, values=sums, n=given.certificate["n"], noisy_n=noisy_n)
+    found: NoisyStatistics = mechanism.likelihood(Numbers(sums, n=given.certificate["n"], noisy_n=noisy_n))
+    return found
 
 
 def released_sums(source: Any) -> NoisyStatistics:
