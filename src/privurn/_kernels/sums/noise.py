@@ -36,20 +36,31 @@ class Size(NamedTuple):
     upper: int
 
 
+@register_jitable(forceinline=True)
+def entry_log(noise, j, value):
+    """Log density of entry j of the released sum where without noise it is `value`."""
+    z = (noise.values[j] - value) * noise.rates[j]
+    return -abs(z) if noise.kind == LAPLACE else -0.5 * z * z
+
+
 def log_noise(noise, total):
     """Log density of the released sum where the sum without noise is `total`."""
     found = 0.0
-    if noise.kind == LAPLACE:
-        for j in range(len(noise.values)):
-            found -= abs(noise.values[j] - total[j]) * noise.rates[j]
-    else:
-        for j in range(len(noise.values)):
-            z = (noise.values[j] - total[j]) * noise.rates[j]
-            found -= 0.5 * z * z
+    for j in range(len(noise.values)):
+        found += entry_log(noise, j, total[j])
     return found
 
 
-provide(Noise, log_noise=log_noise)
+def log_exchanged(noise, total, old, new, candidate):
+    """The same where `new` stands for `old`, in one loop: it is run for every record."""
+    found = 0.0
+    for j in range(len(noise.values)):
+        candidate[j] = total[j] + (new[j] - old[j])
+        found += entry_log(noise, j, candidate[j])
+    return found
+
+
+provide(Noise, log_noise=log_noise, log_exchanged=log_exchanged)
 
 
 @register_jitable

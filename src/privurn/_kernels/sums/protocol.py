@@ -33,6 +33,14 @@ def log_noise(noise, total):
     """Log density, up to a constant, of what was released where the sum without noise is `total`."""
 
 
+@generic(on=1, often=True, default=True)
+def log_exchanged(noise, total, old, new, candidate):
+    """The same where the statistic of a record goes from `old` to `new`; `candidate` gets the sum that this makes."""
+    for j in range(len(candidate)):
+        candidate[j] = total[j] + (new[j] - old[j])
+    return log_noise(noise, candidate)
+
+
 @generic(on=1)
 def update_free(model, theta, free):
     """Parameters as coordinates without bounds."""
@@ -101,7 +109,7 @@ INTERWEAVING = (
 )
 BALANCING = (update_linearised, update_balanced)
 MAXIMISING = (update_summary, update_maximum)
-FUNCTIONS = {each.__name__: each for each in (*REQUIRED, *INTERWEAVING, *BALANCING, *MAXIMISING)}
+FUNCTIONS = {each.__name__: each for each in (*REQUIRED, log_exchanged, *INTERWEAVING, *BALANCING, *MAXIMISING)}
 
 
 def provide(kind, **functions):

@@ -59,19 +59,17 @@ def update_record(model, theta, rng, row):
 
 def update_statistic(model, row, out):
     q = model.columns
-    centre, scale, rounder = model.centre, model.scale, model.rounder
+    centre, scale, rounder, offset = model.centre, model.scale, model.rounder, model.offset
     for j in range(q):
         z = (row[j] - centre[j]) * scale[j]
         z = -1.0 if z < -1.0 else (1.0 if z > 1.0 else z)
-        out[j] = (z + rounder) - rounder
-    at = q
-    for j in range(q):  # squares apart from products: a question in the inner loop would cost half a sweep
-        z = out[j]
-        out[at] = z * z - model.offset
-        at += 1
-        for k in range(j + 1, q):
+        z = (z + rounder) - rounder
+        out[j] = z
+        at = q + j
+        for k in range(j):  # products with the columns before, in the places of their rows
             out[at] = z * out[k]
-            at += 1
+            at += q - 1 - k
+        out[at] = z * z - offset
 
 
 def update_total(model, theta, standard, n, out):

@@ -13,6 +13,7 @@ from privurn._kernels.arrays import update_copied, update_filled
 from privurn._kernels.sums.noise import accepted, log_size
 from privurn._kernels.sums.protocol import (
     log_ancillary,
+    log_exchanged,
     log_noise,
     log_prior,
     update_free,
@@ -51,19 +52,15 @@ def update_sum(model, records, n, total):
 def update_records(model, noise, theta, records, n, total, rng):
     """Propose each record anew from its law given the parameters; returns how many were accepted."""
     width, entries = model.columns, len(noise.values)
-    row, now = np.empty(width), np.empty(width)
+    row = np.empty(width)
     old, new, candidate = np.empty(entries), np.empty(entries), np.empty(entries)
     level = log_noise(noise, total)
     moved = 0
     for i in range(n):
         update_record(model, theta, rng, row)
-        for j in range(width):
-            now[j] = records[i, j]
-        update_statistic(model, now, old)
+        update_statistic(model, records[i], old)
         update_statistic(model, row, new)
-        for j in range(entries):
-            candidate[j] = total[j] + (new[j] - old[j])
-        proposed = log_noise(noise, candidate)
+        proposed = log_exchanged(noise, total, old, new, candidate)
         if accepted(rng, proposed - level):
             moved += 1
             level = proposed
