@@ -358,9 +358,9 @@ def check(certificate, published, original):
     paid = certificate["ledger"]
     must(type(paid) is dict and type(paid.get("used")) is bool)
     if paid["used"]:
-        keys(paid, "used", "ledger", "entry", optional=("hash",))
+        keys(paid, "used", "ledger", "entry", "hash")
         must(re.fullmatch(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", text(paid["ledger"])) and whole(paid["entry"], 1))
-        must("hash" not in paid or is_hash(paid["hash"]))
+        must(is_hash(paid["hash"]))
     else:
         keys(paid, "used")
     stated, domain = keys(certificate["mechanism"], "name", "parameters"), certificate["domain"]
@@ -439,7 +439,10 @@ def rows_of(raw):
     except UnicodeDecodeError:
         raise Untrue from None
     marked = re.sub(r'(?m)(^|,)""(?=,|$)', r'\1"\\empty"', content)
-    table = [row or [""] for row in csv.reader(io.StringIO(marked))]
+    try:
+        table = [row or [""] for row in csv.reader(io.StringIO(marked))]
+    except csv.Error:  # half of a line break
+        raise Untrue from None
     must(table)
     fields = [[None if each == "" else "" if each == "\\empty" else each for each in row] for row in table[1:]]
     must(all(len(row) == len(table[0]) for row in fields))

@@ -8,6 +8,8 @@ clean_empty = np.empty
 def filthy_empty(*args, **kwargs):
     """As numpy.empty, full of numbers that nothing survives."""
     found = clean_empty(*args, **kwargs)
-    if found.dtype.kind in "fi":
-        found[...] = np.nan if found.dtype.kind == "f" else -(2**40) - 1
+    if found.dtype.kind == "f":
+        found[...] = np.nan
+    elif found.dtype.kind == "i":
+        found[...] = max(-(2**40) - 1, np.iinfo(found.dtype).min)
     return found
