@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from privurn.mechanisms.sums.table_statistic import TableStatistic
 
 import privurn
 from hostile_table import DOMAINS, TABLE, by_query, cells, hostile, labels, untyped
 from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import PrivurnError
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.ledger import Ledger
 from privurn.releases.statistics import release_statistics
 from privurn.reports.comparison.comparison import Runs, compare
