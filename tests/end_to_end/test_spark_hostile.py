@@ -247,10 +247,9 @@ def test_commands_without_a_file_or_a_spark_are_refused_in_words(privurn_command
     assert "nobody answers" in said
 
 
-@pytest.mark.parametrize("master", ["nonsense", "local[0]", "spark://127.0.0.1", "local[2] --conf x=y"])
-def test_wrong_masters_are_refused_in_words(privurn_command, here, master):
+def test_a_wrong_master_is_refused_in_words(privurn_command, here):
     words = ["release", "x.parquet", *WORDS["release"].split()]
-    assert "Spark cannot start" in commanded(privurn_command, here, *words, "--engine", "spark", "--master", master)
+    assert "Spark cannot start" in commanded(privurn_command, here, *words, "--engine", "spark", "--master", "nonsense")
 
 
 def test_a_spark_that_cannot_verify_is_refused_in_words(privurn_command, here):

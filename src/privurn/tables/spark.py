@@ -106,6 +106,7 @@ def open_spark(data: Any) -> Iterator[Source]:
     session_builder()
     with replaced_errors("read the table"), ExitStack() as stack:
         if not isinstance(data, SparkFiles):  # text says nothing about its content: Spark reads CSV files as text
+            _check_running(data)
             yield stack.enter_context(_opened(data, "spark", text_is_untyped=True))
             return
         found = None if REMOTE.match(data.path) else find_files(data.path)
@@ -127,6 +128,12 @@ def open_spark(data: Any) -> Iterator[Source]:
             raise FormatError("Spark does not see the columns of the files.", hint="Read them without Spark, or rename columns")
         recorded = partial(_recorded, found.files)
         yield replace(source, rows=recorded, size=recorded, found=found)
+
+
+def _check_running(frame: Any) -> None:
+    """The session of a frame has not been stopped: pyspark would fail on an assertion of its own."""
+    if "connect" not in type(frame).__module__ and frame.sparkSession.sparkContext._jsc is None:
+        raise FormatError("Spark cannot read the table: its session was stopped.", hint="Make the frame anew")
 
 
 @contextmanager
