@@ -166,7 +166,7 @@ def test_a_run_that_is_interrupted_between_two_pieces_leaves_nothing(run, folder
         raise KeyboardInterrupt
 
     before = sorted(folder.iterdir())
-    monkeypatch.setattr("privurn.inference.run._figures", interrupted)
+    monkeypatch.setattr("privurn.inference.run.Underway.forgetting", interrupted)
     done = run("urn", *QUICK, "-o", "late.nc", "--plot", "late.png")
     assert done.returncode == 130
     assert "nothing is half-written" in done.stderr

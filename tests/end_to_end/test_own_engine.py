@@ -42,7 +42,7 @@ def own(tmp_path_factory):
         sys.modules.pop("warehouse", None)
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=["text and numbers", "whole numbers and times", "dates"])
+@pytest.mark.parametrize("domain", DOMAINS, ids=["text and numbers", "whole numbers and times", "dates", "dates as text"])
 def test_it_counts_the_hostile_table_as_duckdb_does(own, domain):
     there, here = own
     expected = cells(here, domain)

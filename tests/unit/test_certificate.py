@@ -82,7 +82,7 @@ def test_any_single_change_is_seen(saved, tmp_path):
         (lambda d: d["mechanism"]["parameters"].update(n="many"), "not valid"),
         (lambda d: d["domain"]["columns"]["value"].update(high="10"), "the domain does not fit"),
         (lambda d: d.update(output=None), "never saved"),
-        (lambda d: d["output"].update(file="../data.csv"), "output.DataFile.file"),
+        (lambda d: d["output"].update(file="../data.csv"), "output.file"),
         (lambda d: d.update(private=False), "not private"),
         (lambda d: d.update(target=None), "malformed: target"),
     ],

@@ -16,7 +16,7 @@ from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 if TYPE_CHECKING:
     from privurn.mechanisms.marginals import NoisyMarginals
-    from privurn.mechanisms.noisy_tree import PerturbedTree
+    from privurn.mechanisms.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class MeasuredColumn:
     """A fine column alone: the noisy tree that its marginals are, and what was measured of it."""
 
     column: FineColumn
-    tree: "PerturbedTree"
+    tree: "Mechanism"
     measured: TreeMeasurements
 
 
