@@ -90,10 +90,10 @@ def test_records_have_every_value_and_the_folder_verifies(made, folder):
 def test_a_changed_depth_does_not_verify(folder, tmp_path):
     certificate = Certificate.read(folder)
     parameters = certificate["mechanism"]["parameters"]
-    for changed in ({"depths": [7]}, {"values": 99}, {"special": 0}):
+    for changed in ({"depths": [7]}, {"values": 99}, {"special": 0}, {"values": 100.0}, {"place": False}):
         first, *rest = parameters["fine"]
         broken = {**certificate["mechanism"], "parameters": {**parameters, "fine": [{**first, **changed}, *rest]}}
-        target = tmp_path / next(iter(changed))
+        target = tmp_path / str(changed)
         target.mkdir()
         for file in ("data.csv", "measurements.csv"):
             (target / file).write_bytes((folder / file).read_bytes())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
+from privurn.mechanisms.plain_data import rebuilt, stated
 
 MOST_VALUES = 2**16 - 10
 """Of a column of a table, whose cells are numbered in 16 bits; special cells and two marks have room beside them."""
@@ -73,15 +74,9 @@ class FineColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "place": self.place,
-            "values": self.values,
-            "special": self.special,
-            "ranges_depth": self.ranges_depth,
-            "depths": list(self.depths),
-        }
+        return stated(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "FineColumn":
         """Inverse of `to_json`."""
-        return cls(**{**data, "depths": tuple(data["depths"])})
+        return rebuilt(cls, data)
