@@ -110,19 +110,19 @@ def run_global_neal5(
     where = np.empty(4, np.int64)
     accepted, moves = 0.0, 0.0
     for sweep in range(sweeps):
-        k = atoms.shape[0]
-        where[0], where[1], where[2], where[3] = 0, k, k, 0
-        free = np.empty(0, np.int64)
-        while where[0] < n:
-            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
-            accepted += update_clusters(
-                statistic, noise, kernel, mixing, strength[0], w, c, y, total, atoms, sizes, free, where, rng
-            )
-        where[0] = 0
-        while where[0] < n:
-            atoms, sizes, free = with_room(atoms, sizes, free, where[2])
-            update_clusters_given_values(kernel, mixing, strength[0], c, y, atoms, sizes, free, where, rng)
-        atoms, sizes = update_labels(c, atoms, where[2])
+        for with_values in (True, False):
+            k = atoms.shape[0]
+            where[0], where[1], where[2], where[3] = 0, k, k, 0
+            free = np.empty(0, np.int64)
+            while where[0] < n:
+                atoms, sizes, free = with_room(atoms, sizes, free, where[2])
+                if with_values:
+                    accepted += update_clusters(
+                        statistic, noise, kernel, mixing, strength[0], w, c, y, total, atoms, sizes, free, where, rng
+                    )
+                else:
+                    update_clusters_given_values(kernel, mixing, strength[0], c, y, atoms, sizes, free, where, rng)
+            atoms, sizes = update_labels(c, atoms, where[2])
         moves += update_atoms(kernel, atoms, c, y, 1, n_statistics, tuning, warming, rng)
         strength[0] = new_strength(mixing, strength[0], atoms.shape[0], n, rng)
         if (sweep + 1) % thin == 0:
