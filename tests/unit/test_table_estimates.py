@@ -5,8 +5,10 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import privurn
 from privurn.domain import Bins, Categories, Grid, TableDomain
 from privurn.errors import FormatError, ModelError, SamplingError
 from privurn.inference.tables.answers import Ratios, regress
@@ -539,3 +541,13 @@ def test_regressions_are_read_from_text():
     assert isinstance(regression_from_text("poisson: visits ~ age"), PoissonRegression)
     with pytest.raises(FormatError, match="not understood"):
         regression_from_text("probit: a ~ b")
+
+
+def test_next_to_no_noise_ends_in_figures():
+    """Cells of a set sum to one, so that without noise their covariance has no inverse."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({name: rng.choice(["a", "b", "c"], 300) for name in "xyz"})
+    domain = {name: privurn.Categories(["a", "b", "c"]) for name in "xyz"}
+    out = privurn.release(frame, privurn.Marginals(), domain=domain, epsilon=600, delta=1e-6)
+    [share] = privurn.infer(out, ask=["P(x=a)"], of="sample").figures
+    assert share.estimate == pytest.approx((frame["x"] == "a").mean(), abs=1e-6)

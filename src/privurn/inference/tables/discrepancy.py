@@ -125,9 +125,10 @@ class _Grouped:
 
     def log_likelihood(self, size: float) -> float:
         """Of the triple's residuals given those of its pairs."""
-        return _normal_log_density(self.residual, self.covariance / size + np.diag(self.noise)) - _normal_log_density(
-            self.residual[: self.pairs], (self.covariance / size + np.diag(self.noise))[: self.pairs, : self.pairs]
-        )
+        rounding = 1e-12 * float(np.diag(self.covariance).max())  # cells of a set sum to one: without noise it is singular
+        both = (self.covariance + rounding * np.eye(len(self.noise))) / size + np.diag(self.noise)
+        pairs = slice(self.pairs)
+        return _normal_log_density(self.residual, both) - _normal_log_density(self.residual[pairs], both[pairs, pairs])
 
 
 def _normal_log_density(x: Floats, covariance: Floats) -> float:
