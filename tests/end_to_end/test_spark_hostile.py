@@ -14,12 +14,9 @@ import privurn
 from hostile_table import DOMAINS, TABLE, by_query, cells, hostile, labels, untyped
 from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import PrivurnError
-from privurn.mechanisms.sums.table_statistic import TableStatistic
 from privurn.privacy.ledger import Ledger
-from privurn.releases.statistics import release_statistics
 from privurn.reports.comparison.comparison import Runs, compare
 from spark_session import local_session, spark_frame, why_not
-from statistics_in_sql import WHOLE
 
 pytestmark = [
     pytest.mark.long,
@@ -34,9 +31,7 @@ CALLS = {
     "marginals": lambda frame: privurn.release(frame, privurn.Marginals(), domain={**GRID, "y": GRID["x"]}, epsilon=1),
     "privatise": lambda frame: privurn.privatise(frame, domain={"x": Bounds(0, 9)}, epsilon=1),
     "privatise of labels": lambda frame: privurn.privatise(frame, domain={"x": Categories(["1", "2"], **OTHER)}, epsilon=1),
-    "statistics": lambda frame: release_statistics(
-        frame, mechanism=TableStatistic.calibrated(domain=GRID, budget=WHOLE), budget=WHOLE
-    ),
+    "counts": lambda frame: privurn.release(frame, privurn.NoisyCounts(publish="counts"), domain=GRID, epsilon=1),
     "sums": lambda frame: privurn.release(
         frame, privurn.Sums("normal", response="x"), domain={"x": Bounds(0, 9)}, epsilon=1, delta=1e-6
     ),
