@@ -239,7 +239,7 @@ class CertificateFields(Strict):
     columns: list[str]
     neighbouring: Literal["replace-one", "add-remove"]
     privacy_unit: PrivacyUnit
-    n: Annotated[int, Field(ge=0, le=LARGEST_N)] | None
+    n: Annotated[int, Field(ge=1, le=LARGEST_N)] | None
     records: Annotated[int, Field(ge=0, le=MOST_PUBLISHED)]
     target: Target
     achieved: Achieved
