@@ -123,7 +123,7 @@ def test_values_are_balanced_within_their_ranges():
 @pytest.mark.parametrize(("kind", "neighbouring"), [("discrete-gaussian", "replace-one"), ("discrete-laplace", "add-remove")])
 def test_with_little_noise_figures_of_a_column_alone_are_those_of_the_data(kind, neighbouring):
     data = frame()
-    table = measured(data, epsilon=20.0, kind=kind, neighbouring=neighbouring)
+    table = measured(data, epsilon=500.0, kind=kind, neighbouring=neighbouring)
     ask = ["mean(pay)", "median(pay)", "P(200<=pay<400)", "cdf(pay, 300)", "P(pay=missing)", "P(day>=2024-03-01)"]
     ask += ["q0.9(pay) - q0.1(pay)", "mean(pay | sex=m)"]
     rows = {row.name: row for row in table_posterior(table, ask=ask, of="sample", settings=FEW).summary()}
@@ -138,7 +138,7 @@ def test_with_little_noise_figures_of_a_column_alone_are_those_of_the_data(kind,
         np.diff(np.quantile(pay, [0.1, 0.9], method="inverted_cdf"))[0],
     ]
     for name, value in zip(ask, true, strict=False):
-        assert rows[name].mean == pytest.approx(value, rel=0.03, abs=0.002), name
+        assert rows[name].mean == pytest.approx(value, rel=0.01, abs=0.002), name
     assert rows["mean(pay)"].unbiased == pytest.approx(pay.mean(), rel=0.01)
     male = data.loc[data["sex"] == "m", "pay"].mean()  # by ranges, whose values are weighed as those of everybody
     assert rows["mean(pay | sex=m)"].mean == pytest.approx(male, rel=0.02)
