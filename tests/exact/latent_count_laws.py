@@ -4,7 +4,7 @@ from math import comb, lgamma, log
 
 import numpy as np
 
-from privurn.mechanisms.likelihood import MixtureTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyRecordsTerm, UrnTerm
 
 STEPS = {"laplace": 1024, "discrete-laplace": 1, "discrete-gaussian": 1}
 
@@ -45,9 +45,6 @@ def term_log(term, counts):
         w = term.weight
         shares = [(1 - w) * c / n + w / k for c in counts]
         return sum(s * log(q) for s, q in zip(term.released, shares, strict=True) if s > 0)
-    if isinstance(term, NoisySizeTerm):
-        z = (term.noisy - n) / term.scale
-        return -0.5 * z * z if term.gaussian else -abs(z)
     steps = STEPS[term.noise]
     return sum(noise_log(term.noise, term.scale, d - steps * c) for d, c in zip(term.noisy, counts, strict=True))
 

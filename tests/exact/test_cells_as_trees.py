@@ -16,7 +16,7 @@ from privurn.inference.trees.cells import cells_as_tree
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
 
 DRAWS, ERRORS = 20_000, 5.0  # the seed settles false alarms
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})
@@ -68,22 +68,7 @@ def test_tables_have_the_enumerated_law(kind, domain):
 
 
 def test_a_secret_n_with_what_is_known_of_it():
-    noisy = NoisyCountsTerm(noise="discrete-laplace", scale=1.2, noisy=np.array([4, 2, -1]))
-    sized = NoisyCountsTerm(
-        noise="discrete-laplace", scale=1.2, noisy=noisy.noisy, size=NoisySizeTerm(gaussian=False, scale=1.0, noisy=6.3)
-    )
-    seen = cells_as_tree(sized, GRID, n=None)
-    assert seen.depths == (0, 2)
-
-    source = IndependentDraws(seen)
-    drawn = source.draw(DRAWS, rng=np.random.default_rng(1))
-    listed, mass = enumerated(noisy, seen, source._fitted[1], range(22))
-    mass = mass * np.exp(-np.abs(6.3 - listed.sum(axis=1)))
-    mass /= mass.sum()
-    sizes = np.rint(drawn.counts.sum(axis=0))
-    for n in range(3, 12):
-        p = float(mass[listed.sum(axis=1) == n].sum())
-        assert abs(float((sizes == n).mean()) - p) < ERRORS * np.sqrt(p * (1 - p) / DRAWS) + 1e-4, n
+    noisy = TERMS["noisy"]
     bounded = cells_as_tree(noisy, GRID, n=None, whole=True)
     assert_law(noisy, bounded, range(4, 7), size=privurn.SizePrior(lower=4, upper=6))
 

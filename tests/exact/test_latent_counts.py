@@ -16,7 +16,7 @@ from privurn._kernels.counts.count_moves import update_resized
 from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_draw, poisson_log
 from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.size import SizePrior
-from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
 
 ALPHA = 1e-6
 FLAT3, UNEVEN3 = np.ones(3), np.array([0.4, 1.0, 2.5])
@@ -36,10 +36,6 @@ def seen(noise, scale, *values):
 
 def hidden(noise, scale, *values, smoothing=0.0):
     return NoisyRecordsTerm(noise=noise, scale=scale, smoothing=smoothing, released=whole(*values))
-
-
-def size(scale, value, *, gaussian=False):
-    return NoisySizeTerm(gaussian=gaussian, scale=scale, noisy=value)
 
 
 def model(*terms, n, prior=UNEVEN3, upper=5, window=8, **prior_of_n):
@@ -69,13 +65,9 @@ CASES = {
     "secret seen": model(seen("discrete-laplace", 0.8, 0, 2, 1), n=None),
     "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, upper=3),
     "secret hidden smoothed": model(hidden("discrete-gaussian", 0.7, 1, 2, smoothing=0.4), n=None, prior=np.array([0.5, 2.0])),
-    "noisy n": model(seen("discrete-laplace", 1.7, 2, -1, 3), size(1.3, 3.0), n=None),
-    "noisy n, slice": model(seen("discrete-laplace", 1.7, 2, -1, 3), size(1.3, 3.0), n=None, window=0),
-    "noisy n, gaussian": model(
-        seen("discrete-gaussian", 1.7, 2, -1), size(1.3, -4.0, gaussian=True), n=None, prior=np.array([0.5, 1.0])
-    ),
-    "noisy n of an urn": model(URN, size(0.8, 2.0), n=None),
-    "noisy n, fine noise": model(seen("laplace", 1.7, 2048, -1024, 3100), size(1.3, 2.25), n=None, prior=FLAT3),
+    "secret seen, slice": model(seen("discrete-laplace", 1.7, 2, -1, 3), n=None, window=0),
+    "secret seen, gaussian": model(seen("discrete-gaussian", 1.7, 2, -1), n=None, prior=np.array([0.5, 1.0])),
+    "secret seen, fine noise": model(seen("laplace", 1.7, 2048, -1024, 3100), n=None, prior=FLAT3),
     "poisson n": model(seen("discrete-laplace", 1.7, 2, -1), n=None, prior=np.ones(2), kind="poisson", mean=2.2, lower=1),
     "bounds of n": model(
         seen("discrete-laplace", 1.7, 2, -1, 3), n=None, prior=np.array([0.3, 0.3, 0.4]), lower=2, upper=4, window=0
@@ -289,8 +281,7 @@ TWINS = {
     "secret seen": model(seen("discrete-laplace", 0.8, 0, 2, 1), n=None, prior=FLAT3),
     "secret hidden": model(hidden("discrete-laplace", 0.7, 1, 0, 3), n=None, prior=FLAT3, upper=3),
     "urn, mixture and hidden": model(URN, hidden("discrete-laplace", 0.7, 2, 1, 1), n=4),
-    "noisy n": model(seen("discrete-laplace", 1.7, 2, -1, 3), n=None),
-    "noisy n, gaussian": model(seen("discrete-gaussian", 1.7, 2, -1), size(1.3, -4.0), n=None, prior=np.array([0.5, 1.0])),
+    "secret seen, gaussian": model(seen("discrete-laplace", 1.7, 2, -1), n=None, prior=np.array([0.5, 1.0])),
     "poisson n": model(seen("discrete-laplace", 1.7, 2, -1), n=None, prior=np.ones(2), lower=1),
 }
 

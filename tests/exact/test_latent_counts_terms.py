@@ -11,7 +11,7 @@ from privurn.inference.counts.latent_counts import LatentCounts
 from privurn.inference.size import SizePrior
 from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
-from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, Numbers, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, Numbers, UrnTerm
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
@@ -144,13 +144,7 @@ def test_chains_start_where_noisy_counts_are(n):
     """Of a billion records as of a few: within some noise of what was published, and with as many records as there may be."""
     noisy = np.array([6 * 10**8, 4 * 10**8, -5]) if n != 4 else np.array([3, 0, -5])
     term = NoisyCountsTerm(noise="discrete-laplace", scale=2.0, noisy=noisy)
-    model = LatentCounts(
-        cells=3,
-        n=n,
-        prior=np.ones(3),
-        terms=(term, NoisySizeTerm(gaussian=False, scale=3.0, noisy=1e9)),
-        size_prior=SizePrior(),
-    )
+    model = LatentCounts(cells=3, n=n, prior=np.ones(3), terms=(term,), size_prior=SizePrior())
     for seed in range(20):
         counts = model.start(np.random.default_rng(seed))["counts"]
         assert counts.min() >= 0
@@ -165,7 +159,7 @@ def test_fingerprints_differ_where_models_do():
     base = {"cells": 3, "n": 9, "prior": np.ones(3), "terms": (URN,)}
     other = UrnTerm(alpha=URN.alpha, released=np.array([[2, 2, 2]]))
     made = [LatentCounts(**(base | each)) for each in ({}, {"n": 8}, {"prior": np.full(3, 2.0)}, {"terms": (other,)})]
-    secret = [{}, {"size_prior": SizePrior(upper=9)}, {"terms": (URN, NoisySizeTerm(gaussian=False, scale=1.0, noisy=3.0))}]
+    secret = [{}, {"size_prior": SizePrior(upper=9)}, {"terms": (URN, URN)}]
     made += [LatentCounts(**(base | {"n": None} | each)) for each in secret]
     assert len({each.fingerprint() for each in made}) == 7
     assert made[0].fingerprint() == LatentCounts(**base).fingerprint()

@@ -8,13 +8,7 @@ import pytest
 from sampler_checks import random_rank, rank_p_value, same_law_p_value, sequential
 from scipy import stats
 
-from privurn._kernels.counts.count_lines import (
-    SEEN_GAUSSIAN,
-    SEEN_GEOMETRIC,
-    SIZE_GAUSSIAN,
-    SIZE_GEOMETRIC,
-    SIZE_POISSON,
-)
+from privurn._kernels.counts.count_lines import SEEN_GAUSSIAN, SEEN_GEOMETRIC, SIZE_POISSON
 from privurn.domain import Categories, JointDomain
 from privurn.inference.counts.asked import functionals_of
 from privurn.inference.counts.latent_counts import LatentCounts
@@ -26,7 +20,6 @@ from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.fit import NotMixed
-from privurn.mechanisms.likelihood import NoisySizeTerm
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.sums.noise_law import NoiseLaw
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
@@ -38,13 +31,8 @@ PRIOR = np.array([0.6, 1.0, 2.0])
 CASES = {
     "public": {"n": 12},
     "secret": {"size_prior": SizePrior(upper=25)},
-    "noisy": {"size_prior": SizePrior(upper=25), "size_noise": NoiseLaw(kind="laplace", scale=2.0)},
-    "poisson": {"size_prior": SizePrior(kind="poisson", mean=9.0), "size_noise": NoiseLaw(kind="laplace", scale=2.0)},
-    "gaussian": {
-        "size_prior": SizePrior(lower=3, upper=25),
-        "kind": "gaussian",
-        "size_noise": NoiseLaw(kind="gaussian", scale=2.0),
-    },
+    "poisson": {"size_prior": SizePrior(kind="poisson", mean=9.0)},
+    "gaussian": {"size_prior": SizePrior(lower=3, upper=25), "kind": "gaussian"},
 }
 
 
@@ -54,12 +42,10 @@ class Chain:
 
     observed: Observed
     size_prior: SizePrior
-    size: NoisySizeTerm | None = None
 
     def __post_init__(self):
-        observed, said = self.observed, () if self.size is None else (self.size,)
-        terms = (*observed.terms, *said)
-        self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=terms, size_prior=self.size_prior)
+        observed = self.observed
+        self.engine = LatentCounts(cells=3, n=observed.n, prior=PRIOR, terms=(observed.term,), size_prior=self.size_prior)
         self.sampler = CountSampler(engine=self.engine, reduction=reduce(functionals_of(observed, "cells"), domain=DOMAIN))
 
     def plant(self, changed):
@@ -81,13 +67,9 @@ def joint_draw(case, rng):
     """Parameters, table and release from the model."""
     n = case["n"] if "n" in case else drawn_size(case["size_prior"], rng)
     counts = rng.multinomial(n, rng.dirichlet(PRIOR))
-    noise, size = NoiseLaw(kind=case.get("kind", "laplace"), scale=3.0), case.get("size_noise")
+    noise = NoiseLaw(kind=case.get("kind", "laplace"), scale=3.0)
     public = noisy_counts(counts + noise.simulate_units(3, rng=rng), kind=noise.kind, scale=3.0, n=case.get("n"))
-    said = None
-    if size is not None:
-        noisy_n = float(n + size.simulate_units(1, rng=rng)[0])
-        said = NoisySizeTerm(gaussian=size.kind == "gaussian", scale=size.scale, noisy=noisy_n)
-    return counts.astype(np.int64), Chain(public, case.get("size_prior", SizePrior()), said)
+    return counts.astype(np.int64), Chain(public, case.get("size_prior", SizePrior()))
 
 
 def noisy_counts(values, *, scale, kind="laplace", n=None):
@@ -98,9 +80,8 @@ def noisy_counts(values, *, scale, kind="laplace", n=None):
 
 def pictures(counts, chain, shares):
     """Numbers that a wrong sampler would change: of the table, of the release, and of both together."""
-    noisy, noisy_n = chain.observed.counts, 0.0 if chain.size is None else chain.size.noisy
-    n = counts.sum()
-    return [n, counts[0], counts[2], shares[0], counts[0] - noisy[0], n - noisy.sum(), n - noisy_n]
+    noisy, n = chain.observed.counts, counts.sum()
+    return [n, counts[0], counts[2], shares[0], counts[0] - noisy[0], n - noisy.sum()]
 
 
 def same_law(case, size, rng, *, planted=None, sweeps=3):
@@ -172,17 +153,14 @@ def another_prior(model):
 
 PLANTED = {
     "noise taken too small": ("secret", setting(SEEN_GEOMETRIC, 1, 1.8)),
-    "noise of n forgotten": ("noisy", without(SIZE_GEOMETRIC)),
     "prior of n forgotten": ("poisson", without(SIZE_POISSON)),
     "another prior of the cells": ("public", another_prior),
     "Laplace for Gaussian noise": ("gaussian", setting(SEEN_GAUSSIAN, 0, SEEN_GEOMETRIC)),
-    "Laplace for Gaussian noise of n": ("gaussian", setting(SIZE_GAUSSIAN, 0, SIZE_GEOMETRIC)),
-    "noisy n taken for another": ("noisy", setting(SIZE_GEOMETRIC, 2, 20.0)),
 }
 
 
 LONG = {"noise taken too small", "Laplace for Gaussian noise"}
-"""Left to the full run: the noise of n has the same bugs, and is quicker."""
+"""Left to the full run: tests/exact finds the same bugs on tiny tables."""
 
 
 @pytest.mark.parametrize("bug", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PLANTED])
@@ -201,7 +179,7 @@ def test_ranks_find_another_prior():
 
 def test_start_does_not_matter():
     """Chains from separate starts come to the same law: the public function's draws on one release."""
-    _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
+    _, chain = joint_draw(CASES["secret"], np.random.default_rng(3))
     model = CountModel(prior=PRIOR, size=chain.size_prior)
     found, other = (infer(chain.observed, model, ask="cells", run=Run(seed=seed, draws=2000)) for seed in (5, 6))
     assert found.problems() == ()
@@ -225,7 +203,7 @@ def test_without_noise_it_is_the_dirichlet_posterior():
 
 
 def test_length_is_chosen_and_failure_is_loud():
-    _, chain = joint_draw(CASES["noisy"], np.random.default_rng(3))
+    _, chain = joint_draw(CASES["secret"], np.random.default_rng(3))
     found = infer(chain.observed, run=Run(seed=2))
     assert found.draws.attributes["length"] == "chosen"
     assert found.problems() == ()

@@ -10,7 +10,6 @@ inference is for one of the kinds.
 Likelihoods of counts say as well what can be said without a prior: `unbiased_sums` estimates sums over the cells.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -146,34 +145,12 @@ class MixtureTerm:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisySizeTerm:
-    """The number of all records plus noise: P(noisy - n) proportional to e^(-|z|/scale), or to e^(-z^2/(2 scale^2))."""
-
-    gaussian: bool
-    scale: float
-    noisy: float
-
-    @property
-    def kind(self) -> NoiseKind:
-        """Of the noise."""
-        return "gaussian" if self.gaussian else "laplace"
-
-    def __post_init__(self) -> None:
-        if not (0.0 < self.scale <= LARGEST_SCALE and math.isfinite(self.noisy)):
-            raise ModelError(f"a noisy n is finite, and the scale of its noise positive and at most {LARGEST_SCALE:g}.")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyCountsTerm:
-    """Published noisy counts: prod_i P(noisy_i - steps C_i), P the law of whole-number `noise`; `noisy` in lattice steps.
-
-    `size`: what was published of n, with noise of its own.
-    """
+    """Published noisy counts: prod_i P(noisy_i - steps C_i), P the law of whole-number `noise`; `noisy` in lattice steps."""
 
     noise: Noise
     scale: float
     noisy: NDArray[np.int64]
-    size: NoisySizeTerm | None = None
 
     def __post_init__(self) -> None:
         _check_noise(self.noise, self.scale)
@@ -181,12 +158,10 @@ class NoisyCountsTerm:
             raise ModelError("noisy counts must be whole numbers of lattice steps, one for each cell.")
 
     @classmethod
-    def of(
-        cls, counts: NDArray[Any], *, noise: Noise, scale: float, cells: int, size: NoisySizeTerm | None = None
-    ) -> "NoisyCountsTerm":
+    def of(cls, counts: NDArray[Any], *, noise: Noise, scale: float, cells: int) -> "NoisyCountsTerm":
         """From the published counts of so many cells."""
         noisy = whole_counts(counts * float(STEPS[noise]), cells=cells, signed=True)
-        return cls(noise=noise, scale=scale, noisy=noisy, size=size)
+        return cls(noise=noise, scale=scale, noisy=noisy)
 
     @property
     def cells(self) -> int:
@@ -205,9 +180,8 @@ class NoisyCountsTerm:
         return values, variance * ((weights - level) ** 2).sum(axis=1)
 
     def as_leaves(self, *, n: int | None) -> Leaves:
-        """As they are; a noisy n beside them tells of the sum of all."""
-        size: Any = None if self.size is None or n is not None else (self.size.noisy, (self.size.kind, self.size.scale))
-        return Leaves(self.noisy / STEPS[self.noise], (KINDS[self.noise], self.scale), size)
+        """As they are."""
+        return Leaves(self.noisy / STEPS[self.noise], (KINDS[self.noise], self.scale))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

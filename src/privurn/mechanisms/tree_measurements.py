@@ -28,11 +28,10 @@ Unbiased = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Numbers of all cells with their noise; `size`: what was published of all records together, and its noise."""
+    """Numbers of all cells with their noise."""
 
     numbers: NDArray[Any]
     noise: Noise
-    size: tuple[float, Noise] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ T, b, `sums`  sum of the positive parts of D, and sum of B, (release, 2)
 
 settings, factors   releases without latent numbers: row r of `settings` is (URN, sum alpha, sum S), (MIXED, offset, 0),
                     (SEEN_GEOMETRIC or SEEN_GAUSSIAN, scale, steps); `factors`[r] holds alpha and S, nothing and S, or
-                    the noisy counts and nothing. Rows about n alone, where it is secret, have no factors:
-                    (SIZE_GEOMETRIC or SIZE_GAUSSIAN, scale, noisy n), (SIZE_POISSON, mean, 0)
+                    the noisy counts and nothing. The prior of n, where it is secret, is a row without
+                    factors: (SIZE_POISSON, mean, 0)
 hidden              releases with latent noisy counts: rows (kind of noise, scale, steps, smoothing, renewed)
 
 Arrays travel as plain arguments: taking them out of a record costs two atomic operations each time.
@@ -22,7 +22,7 @@ from privurn._kernels import dispatch
 from privurn._kernels._compile import compiled
 from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC, log_rising, noise_log, poisson_log
 
-URN, MIXED, SEEN_GEOMETRIC, SEEN_GAUSSIAN, SIZE_GEOMETRIC, SIZE_GAUSSIAN, SIZE_POISSON = 0, 1, 2, 3, 4, 5, 6
+URN, MIXED, SEEN_GEOMETRIC, SEEN_GAUSSIAN, SIZE_POISSON = 0, 1, 2, 3, 4
 
 
 class Transfer(NamedTuple):
@@ -76,7 +76,7 @@ def cell_log(i, c, prior, settings, factors):
 
 @compiled
 def size_log(n, prior_total, settings):
-    """What depends on n alone: Dirichlet-multinomial constants of the prior and of every urn, a noisy n, a prior of n."""
+    """What depends on n alone: Dirichlet-multinomial constants of the prior and of every urn, a prior of n."""
     value = -log_rising(n + 1.0, prior_total - 1.0)
     for r in range(settings.shape[0]):
         kind = settings[r, 0]
@@ -84,8 +84,6 @@ def size_log(n, prior_total, settings):
             value -= log_rising(settings[r, 1] + n, settings[r, 2])
         elif kind == SIZE_POISSON:
             value += poisson_log(n, settings[r, 1])
-        elif kind >= SIZE_GEOMETRIC:
-            value += noise_log(GEOMETRIC if kind == SIZE_GEOMETRIC else GAUSSIAN, settings[r, 1], settings[r, 2] - n)
     return value
 
 

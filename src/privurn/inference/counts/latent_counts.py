@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.size import LARGEST_SIZE, SizePrior
-from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
 from privurn.privacy.laws.noisy_counts import STEPS
 
 if TYPE_CHECKING:
     from privurn._kernels.counts.count_sweeps import Model
 
-Term = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm | NoisySizeTerm
+Term = UrnTerm | MixtureTerm | NoisyCountsTerm | NoisyRecordsTerm
 
 LARGEST_N = 10**7
 """Bound of the flat prior on a secret n where no noisy numbers say how large it is, unless another is given."""
@@ -59,7 +59,7 @@ class LatentCounts:
             raise ModelError("counts need at least one cell.")
         if self.prior.shape != (self.cells,) or not np.all(np.isfinite(self.prior)) or not np.all(self.prior > 0.0):
             raise ModelError("the prior needs one positive number for each cell.", hint="np.ones(cells) is flat")
-        if any(each.cells != self.cells for each in self.terms if not isinstance(each, NoisySizeTerm)):
+        if any(each.cells != self.cells for each in self.terms):
             raise ModelError("the releases and the prior differ in their numbers of cells.")
         if self.n is not None and not 0 <= self.n <= LARGEST_SIZE:
             raise ModelError(f"n must be between 0 and {LARGEST_SIZE:,}.")
@@ -87,10 +87,6 @@ class LatentCounts:
     @property
     def _seen(self) -> tuple[NoisyCountsTerm, ...]:
         return tuple(each for each in self.terms if isinstance(each, NoisyCountsTerm))
-
-    @property
-    def _sizes(self) -> tuple[NoisySizeTerm, ...]:
-        return tuple(each for each in self.terms if isinstance(each, NoisySizeTerm))
 
     @property
     def _hidden(self) -> tuple[NoisyRecordsTerm, ...]:
@@ -198,12 +194,10 @@ class LatentCounts:
 
     def _start_size(self, rng: np.random.Generator) -> int:
         lower, upper = max(self.size_prior.lower, int(self._occupied.sum())), self.size_prior.upper
-        seen = [each.noisy for each in self._sizes]
-        seen += [] if self.size_prior.mean is None else [self.size_prior.mean]
         records = [float(each.released.sum()) / len(each.released) for each in self._urns]
         records += [float(each.released.sum()) for each in self._hidden]
         low = min(max(1.0, max(records, default=1.0)), float(upper))
-        about = float(np.mean(seen)) if seen else low * (upper / low) ** rng.random()
+        about = low * (upper / low) ** rng.random() if self.size_prior.mean is None else self.size_prior.mean
         return int(np.clip(about, lower, upper))
 
     def _renewed(self, term: NoisyRecordsTerm) -> bool:
@@ -222,15 +216,7 @@ class LatentCounts:
     @cached_property
     def model(self) -> "Model":
         """The public data as the kernels want them."""
-        from privurn._kernels.counts.count_lines import (
-            MIXED,
-            SEEN_GAUSSIAN,
-            SEEN_GEOMETRIC,
-            SIZE_GAUSSIAN,
-            SIZE_GEOMETRIC,
-            SIZE_POISSON,
-            URN,
-        )
+        from privurn._kernels.counts.count_lines import MIXED, SEEN_GAUSSIAN, SEEN_GEOMETRIC, SIZE_POISSON, URN
         from privurn._kernels.counts.count_moves import Limits
         from privurn._kernels.counts.count_sweeps import Model
         from privurn._kernels.counts.discrete_laws import GAUSSIAN, GEOMETRIC
@@ -250,9 +236,6 @@ class LatentCounts:
             kind = SEEN_GAUSSIAN if seen.noise == "discrete-gaussian" else SEEN_GEOMETRIC
             rows.append((kind, seen.scale * STEPS[seen.noise], float(STEPS[seen.noise])))
             factors.append((seen.noisy, none))
-        for size in self._sizes if self.n is None else ():
-            rows.append((SIZE_GAUSSIAN if size.gaussian else SIZE_GEOMETRIC, size.scale, size.noisy))
-            factors.append((none, none))
         if self.n is None and self.size_prior.mean is not None:
             rows.append((SIZE_POISSON, self.size_prior.mean, 0.0))
             factors.append((none, none))

@@ -20,7 +20,7 @@ from privurn.inference.counts.sampling import Job, draw_views
 from privurn.inference.predictive import Distance, PredictiveCheck, compared
 from privurn.inference.run import silent
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.mechanisms.likelihood import KINDS, MixtureTerm, NoisyCountsTerm, NoisySizeTerm, UrnTerm
+from privurn.mechanisms.likelihood import KINDS, MixtureTerm, NoisyCountsTerm, UrnTerm
 from privurn.mechanisms.tree_measurements import Noise, TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
 from privurn.privacy.laws.noisy_counts import STEPS
@@ -42,8 +42,7 @@ def check_counts(job: Job, *, draws: int, seed: int) -> PredictiveCheck:
     for counts in _drawn(job, draws, rng):
         for i, release in enumerate(job.observed):
             where = f" of release {i + 1}" if len(job.observed) > 1 else ""
-            for term in release.terms:
-                found += [replace(each, part=each.part + where) for each in _distances(term, counts, rng)]
+            found += [replace(each, part=each.part + where) for each in _distances(release.term, counts, rng)]
     return compared(found)
 
 
@@ -77,9 +76,6 @@ def _distances(term: object, counts: Counts, rng: np.random.Generator) -> list[D
         noise = KINDS[term.noise], term.scale * steps
         of_sum = [_noisy("sum of the cells", term.noisy, steps * counts, noise, rng, summed=True)]
         return [_noisy("cells", term.noisy, steps * counts, noise, rng), *of_sum]
-    if isinstance(term, NoisySizeTerm):
-        total = counts.sum(axis=0, keepdims=True)
-        return [_noisy("number of records", np.array([term.noisy]), total, (term.kind, term.scale), rng)]
     if isinstance(term, (UrnTerm, MixtureTerm)):
         return _of_records(term, counts, rng)
     raise ModelError(

@@ -73,12 +73,6 @@ class Observed:
         return self.mechanism.likelihood(Numbers(self.counts, self.labels))
 
     @property
-    def terms(self) -> tuple[Any, ...]:
-        """The same as factors: what is said of the cells, and of n where it was published with noise."""
-        size = getattr(self.term, "size", None)
-        return (self.term,) if size is None else (self.term, size)
-
-    @property
     def shares(self) -> NDArray[np.float64]:
         """The release at face value: the share of each cell, noisy counts below 0 taken as 0."""
         weights = np.maximum(np.atleast_2d(self.counts).astype(np.float64).mean(axis=0), 0.0)

@@ -212,7 +212,7 @@ def _tree_lengths(cells: int, *, chains: int) -> Lengths:
 def _from_counts(job: Job, reduction: Reduction, of: Of) -> Views:
     """Run the chain; population and sample come from the same counts."""
     assert not isinstance(job.prior, str)  # the caller has looked
-    terms = tuple(term for each in job.observed for term in each.terms)
+    terms = tuple(each.term for each in job.observed)
     size = job.size_prior
     engine = LatentCounts(cells=len(job.prior), n=job.n, prior=job.prior, terms=terms, size_prior=size)
     chosen = np.unique(np.linspace(0, len(reduction.names) - 1, min(len(reduction.names), JUDGED)).astype(np.int64))

@@ -27,7 +27,7 @@ def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole:
     if leaves is None:
         return None
     ordered = tree_shape(domain)
-    together = whole or leaves.size is not None or leaves.noise[0] in DRAWN
+    together = whole or leaves.noise[0] in DRAWN
     if ordered is None or (together and any(ordered[1])):
         tree, inside = CellTree((domain.size,)), np.ones(domain.size, np.bool_)
     else:
@@ -35,12 +35,11 @@ def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole:
         for size, beside in zip(*ordered, strict=True):
             inside = np.outer(np.arange(size + beside) < size, inside).ravel()
     numbers = leaves.numbers[inside][tree.order]
-    root = () if leaves.size is None else (np.array([leaves.size[0]]),)
     return TreeMeasurements(
         tree,
-        (*((0,) * len(root)), tree.depth),
-        (*root, numbers),
-        (*(() if leaves.size is None else (leaves.size[1],)), leaves.noise),
+        (tree.depth,),
+        (numbers,),
+        (leaves.noise,),
         total=n,
         special=tuple(leaves.numbers[~inside].tolist()),
         special_noise=None if inside.all() else leaves.noise,  # type: ignore[arg-type]
