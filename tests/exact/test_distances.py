@@ -189,8 +189,7 @@ def test_cells_stand_for_what_a_release_writes(domain):
     written = decode(cells, JointDomain({"x": domain}))["x"].to_pylist()
     expected = [np.nan if value is None else value for value in written]
     assert np.array_equal(cell_values(domain), np.array(expected, float), equal_nan=True)
-    counts = CountTable.from_cells(cells, cells + 1)
-    kept = Sample.from_counts(counts, domain=domain)
+    kept = Sample.from_weights(cell_values(domain), cells + 1)
     assert kept.total == sum(cell + 1 for cell in range(domain.n_values))
     assert np.array_equal(kept.values, cell_values(domain)[: domain.n_values])
 

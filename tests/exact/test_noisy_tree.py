@@ -434,7 +434,9 @@ def test_the_drawn_law_is_that_of_independent_noise(noise):
     parents, leaves = (noisy - true for noisy, true in zip(twin.levels, exact.levels, strict=True))
     assert not rejected(mechanism, np.stack([parents, leaves[::2], leaves[1::2]]), twin.special - exact.special)
     assert np.std(leaves) == pytest.approx(mechanism.noise_deviations[1], rel=0.1)
-    assert np.std(twin.special - exact.special) == pytest.approx(mechanism.special_deviation, rel=0.1)
+    assert np.std(twin.special - exact.special) == pytest.approx(
+        noise_deviation(noise=noise.removeprefix("discrete-"), scale=mechanism.special_scale), rel=0.1
+    )
 
 
 def test_nodes_and_special_cells_are_those_of_the_domain():

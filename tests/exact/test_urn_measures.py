@@ -7,10 +7,11 @@ from math import comb, factorial, prod
 
 import numpy as np
 import pytest
+from papers.urn_moments import CompositionMoments, MeasureMoments, debiased
 from urn_laws import count_vectors, dirichlet_multinomial_law, pitman_yor_law
 
 from privurn.errors import ModelError
-from privurn.inference.counts.composition import Composition, composition, debiased
+from privurn.inference.counts.composition import Composition, composition
 from privurn.inference.counts.urn_measures import MeasurePosterior, measure_posterior
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -99,6 +100,7 @@ def test_moments_of_the_population(n, m, strength, discount):
     size = strength + n
     for key, rows in cases(n, m, strength, discount).items():
         found = closed_form(key, n, strength, discount)
+        moments = MeasureMoments(found)
         for j in range(len(found.labels)):
 
             def first(held, x, z, j=j):
@@ -108,16 +110,16 @@ def test_moments_of_the_population(n, m, strength, discount):
                 return (held[j] - discount) * (held[j] - discount + 1) / (size * (size + 1)) if held[j] else F(0)
 
             mean = expectation(rows, first)
-            assert found.mean()[j] == pytest.approx(float(mean), abs=CLOSE)
-            assert found.variance()[j] == pytest.approx(float(expectation(rows, second) - mean**2), abs=CLOSE)
+            assert moments.mean()[j] == pytest.approx(float(mean), abs=CLOSE)
+            assert moments.variance()[j] == pytest.approx(float(expectation(rows, second) - mean**2), abs=CLOSE)
             absent = expectation(rows, lambda held, x, z, j=j: F(held[j] == 0))
-            assert found.absent_probability[j] == pytest.approx(float(absent), abs=CLOSE)
+            assert moments.absent_probability[j] == pytest.approx(float(absent), abs=CLOSE)
             shares = expectation(rows, lambda held, x, z, j=j: F(held[j], n))
             squares = expectation(rows, lambda held, x, z, j=j: F(held[j], n) ** 2)
-            assert found.mean(about="sample")[j] == pytest.approx(float(shares), abs=CLOSE)
-            assert found.variance(about="sample")[j] == pytest.approx(float(squares - shares**2), abs=CLOSE)
+            assert moments.mean(about="sample")[j] == pytest.approx(float(shares), abs=CLOSE)
+            assert moments.variance(about="sample")[j] == pytest.approx(float(squares - shares**2), abs=CLOSE)
         unseen = expectation(rows, lambda held, x, z: (strength + discount * len(x)) / size)
-        assert found.unseen_probability() == pytest.approx(float(unseen), abs=CLOSE)
+        assert moments.unseen_probability() == pytest.approx(float(unseen), abs=CLOSE)
 
 
 @pytest.mark.parametrize(("strength", "discount"), PARAMETERS)
@@ -126,12 +128,13 @@ def test_predictions_of_the_urn(n, m, strength, discount):
     """The next record of the urn, after x and Z: proposition 1, and the discovery probability from Z alone."""
     for key, rows in cases(n, m, strength, discount).items():
         found = closed_form(key, n, strength, discount)
+        moments = MeasureMoments(found)
         for j, s in enumerate(found.counts.tolist()):
             copied = expectation(rows, lambda held, x, z, j=j, s=s: (held[j] + s - discount) / (strength + n + m))
             assert copied == (s - discount) / (strength + m)
-            assert found.mean(about="urn")[j] == pytest.approx(float(copied), abs=CLOSE)
+            assert moments.mean(about="urn")[j] == pytest.approx(float(copied), abs=CLOSE)
         new = expectation(rows, lambda held, x, z: (strength + discount * len({*x, *z})) / (strength + n + m))
-        assert found.unseen_probability(about="urn") == pytest.approx(float(new), abs=CLOSE)
+        assert moments.unseen_probability(about="urn") == pytest.approx(float(new), abs=CLOSE)
 
 
 def test_the_posterior_in_print_is_not_the_population_s():
@@ -144,7 +147,7 @@ def test_the_posterior_in_print_is_not_the_population_s():
     assert mean / weight == F(5, 9)
     urn = DirichletMultinomial(n=1, cells=2, alpha=F(1), records=1)
     found = composition(urn, counts=[1, 0])
-    assert found.population_mean[0] == pytest.approx(5 / 9, abs=CLOSE)
+    assert CompositionMoments(found).population_mean[0] == pytest.approx(5 / 9, abs=CLOSE)
     assert found.urn[0] / found.urn.sum() == pytest.approx(2 / 3, abs=CLOSE)
 
 
@@ -152,7 +155,7 @@ def test_the_posterior_in_print_is_not_the_population_s():
 def test_how_much_too_narrow_the_posterior_in_print_is(n, m):
     """Prior out of the picture: v (1/m + 2/n) for the population, v/m for the urn's limit; to a part in m/10."""
     found = Composition(n=n, prior=np.full(2, 1e-6), released=np.array([m // 2, m // 2]))
-    _, deviation = found.linear([0.0, 1.0])
+    _, deviation = CompositionMoments(found).linear([0.0, 1.0])
     assert deviation**2 == pytest.approx(0.25 * (1 / m + 2 / n), rel=10.0 / min(n, m))
 
 
@@ -245,7 +248,7 @@ def test_compositions(alphas, n, m):
         assert law == {c: dirichlet_multinomial(c, after) for c in law}
 
         urn = DirichletMultinomial(n=n, cells=len(alphas), alpha=alphas, records=m)
-        found = composition(urn, counts=s)
+        found = CompositionMoments(composition(urn, counts=s))
         size = sum(alphas) + n
         firsts, seconds = [], []
         for i, alpha in enumerate(alphas):
@@ -275,7 +278,7 @@ def test_compositions(alphas, n, m):
 def test_debiased_estimates_and_their_variances_are_unbiased(alphas, n, m):
     urn = DirichletMultinomial(n=n, cells=len(alphas), alpha=alphas, records=m)
     p = np.array([F(1, 2), F(1, 2)] if len(alphas) == 2 else [F(1, 2), F(1, 3), F(1, 6)])
-    releases = {s: debiased(urn, counts=s) for s in count_vectors(m, len(alphas))}
+    releases = {s: debiased(composition(urn, counts=s)) for s in count_vectors(m, len(alphas))}
     about_p = np.zeros((3, len(alphas)))
     for c in count_vectors(n, len(alphas)):
         law = Counter()
@@ -304,14 +307,15 @@ def test_a_dirichlet_process_on_a_finite_base_and_a_posterior_sample_are_the_sam
     urn = DirichletMultinomial(n=7, cells=3, alpha=(F(1), F(1, 2), F(1, 2)), records=4)
     process = PitmanYor(n=7, records=4, strength=F(2), base=FiniteBase(cells=3, weights=(2, 1, 1)))
     sample = PosteriorSample(n=7, cells=3, alpha=urn.alpha, records=4)
-    expected = composition(urn, counts=[1, 3, 0])
-    for other in (composition(process, counts=[1, 3, 0]), composition(sample, counts=[0.25, 0.75, 0.0])):
+    expected = CompositionMoments(composition(urn, counts=[1, 3, 0]))
+    for given in (composition(process, counts=[1, 3, 0]), composition(sample, counts=[0.25, 0.75, 0.0])):
+        other = CompositionMoments(given)
         assert other.population_mean == pytest.approx(expected.population_mean, abs=CLOSE)
         assert other.counts_variance == pytest.approx(expected.counts_variance, abs=CLOSE)
 
 
 def test_one_released_record_has_no_error_estimate():
-    found = debiased(DirichletMultinomial(n=10, cells=2, alpha=F(1), records=1), counts=[1, 0])
+    found = debiased(composition(DirichletMultinomial(n=10, cells=2, alpha=F(1), records=1), counts=[1, 0]))
     assert np.isnan(found.sample_error).all()
     assert np.isfinite(found.estimate).all()
 
@@ -343,7 +347,7 @@ def test_refusals():
     with pytest.raises(ModelError, match="left out"):
         found.draw(1, rng=np.random.default_rng(1), about="urn")
     with pytest.raises(ModelError, match="closed form"):
-        found.mean()
+        MeasureMoments(found)
     with pytest.raises(ModelError, match="must be true"):
         measure_posterior(old, labels=["a"], counts=[2], of_data=[False])
     urn = DirichletMultinomial(n=10, cells=2, alpha=F(1), records=3)

@@ -5,6 +5,7 @@ Each check fails a right kernel with probability at most ALPHA; `test_a_planted_
 
 import numpy as np
 import pytest
+from papers.urn_moments import CompositionMoments
 from scipy import stats
 
 from privurn._kernels.counts.functionals import update_composed, update_dirichlet
@@ -89,9 +90,10 @@ def test_tiny_shapes_put_all_mass_in_one_cell():
 
 
 def composed_p_values(found, population, sample):
-    mean, deviation = found.linear(VALUES)
+    moments = CompositionMoments(found)
+    mean, deviation = moments.linear(VALUES)
     counts = np.round(sample["P(x=0.25)"] * found.n).astype(int)
-    law = found.count_law(1)
+    law = moments.count_law(1)
     seen = np.bincount(counts, minlength=found.n + 1)
     common = law * DRAWS >= 5
     groups = np.append(seen[common], seen[~common].sum()), np.append(law[common], law[~common].sum()) * DRAWS

@@ -22,7 +22,7 @@ from privurn.inference.size import SizePrior
 from privurn.inference.sums import fit as fitting
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.fit import NotMixed, fit
-from privurn.inference.sums.latent_chain import LatentChain, data_augmentation, entry, reversible_jump
+from privurn.inference.sums.latent_chain import LatentChain, entry
 from privurn.inference.sums.mcem import maximise
 from privurn.inference.sums.mean_models import BernoulliModel, PoissonModel
 from privurn.inference.sums.model import PythonModel
@@ -199,7 +199,7 @@ def test_latent_values_are_not_clamped_but_their_statistics_are():
 
 
 def test_runs_do_not_depend_on_how_they_are_cut_and_can_be_continued(tmp_path):
-    sampler = reversible_jump(BernoulliModel(), observed=secret([3.0], [1.0], noisy_n=3.0, noisy_n_scale=5.0))
+    sampler = LatentChain(model=BernoulliModel(), observed=secret([3.0], [1.0], noisy_n=3.0, noisy_n_scale=5.0))
     whole = run_chains(sampler, schedule=Schedule(chains=2, warm_up=100, draws=300, seed=1))
     file = tmp_path / "chains.npz"
     run_chains(sampler, schedule=Schedule(chains=2, warm_up=100, draws=100, seed=1), checkpoint=file)
@@ -207,7 +207,7 @@ def test_runs_do_not_depend_on_how_they_are_cut_and_can_be_continued(tmp_path):
     np.testing.assert_array_equal(whole["probability"], again["probability"])
     np.testing.assert_array_equal(whole["n"], again["n"])
     assert set(whole.sample_stats) == {"acceptance_records", "acceptance_jumps", "acceptance_steps"}
-    other = reversible_jump(BernoulliModel(), observed=secret([4.0], [1.0], noisy_n=3.0, noisy_n_scale=5.0))
+    other = LatentChain(model=BernoulliModel(), observed=secret([4.0], [1.0], noisy_n=3.0, noisy_n_scale=5.0))
     with pytest.raises(FormatError):
         run_chains(other, schedule=Schedule(chains=2, warm_up=100, draws=300, seed=1), checkpoint=file)
 
@@ -396,14 +396,10 @@ def test_bad_input():
     with pytest.raises(ModelError, match="contingency table"):
         fit(BernoulliModel(), observed=Observed(values=np.array([1.0]), scales=np.array([1.0]), n=10**10))
     public = Observed(values=np.array([1.0]), scales=np.array([1.0]), n=5)
-    with pytest.raises(ModelError, match="public"):
-        reversible_jump(BernoulliModel(), observed=public)
-    with pytest.raises(ModelError, match="secret"):
-        data_augmentation(BernoulliModel(), observed=secret([1.0], [1.0]))
     with pytest.raises(ModelError, match="do not belong together"):
-        data_augmentation(REGRESSION, observed=public)
+        LatentChain(model=REGRESSION, observed=public)
     with pytest.raises(ModelError, match="moves"):
-        data_augmentation(BernoulliModel(), observed=public, moves="sideways")
+        LatentChain(model=BernoulliModel(), observed=public, moves="sideways")
     for name, value in (("precision_rate", 0.0), ("coefficient_precision", -1.0), ("wishart_degrees", 0.5)):
         with pytest.raises(ModelError):
             RegressionModel(lower=(-1.0,) * 3, upper=(1.0,) * 3, prior=RegressionPrior(**{name: value}))

@@ -8,12 +8,13 @@ from math import comb, lgamma
 import numpy as np
 import pyarrow as pa
 import pytest
+from papers.urn_moments import debiased
 
 from privurn import OpenLabels, OpenUrn, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
 from privurn.inference.counts import CountModel, Observed
-from privurn.inference.counts.composition import debiased
+from privurn.inference.counts.composition import composition
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -207,7 +208,7 @@ def test_debiased_estimates_are_unbiased_and_so_are_their_variances():
             run=Run(draws=1, chains=1, seed=1),
         )
         mean, share = result.debiased()
-        cells = debiased(urn, counts=released)
+        cells = debiased(composition(urn, counts=released))
         assert share.value == pytest.approx(cells.estimate[1:].sum())
         assert share.standard_error == pytest.approx(cells.sample_error[0])  # the complement is one cell
         population = result.population.debiased()[1]
@@ -235,7 +236,7 @@ def test_what_has_no_debiased_estimate(closed):
         ask=["mean", "P(x>0.75)"],
         run=Run(draws=2),
     )
-    shares = debiased(urn, counts=np.append(COUNTS, 0)).estimate
+    shares = debiased(composition(urn, counts=np.append(COUNTS, 0))).estimate
     mean, share = found.debiased()
     assert mean.value == pytest.approx(shares[:-1] @ np.linspace(0, 1, 11) / shares[:-1].sum())
     assert share.value == pytest.approx(shares[8:11].sum())

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from privurn.mechanisms.recipe import Recipe
 
 SHOWN, ASKED = "privurn.shown", "privurn.asked"
-NOT_GIVEN: tuple[Any, ...] = (None, False, [], ())
 
 
 class RecipeCommand(TyperCommand):

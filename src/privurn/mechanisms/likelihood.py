@@ -250,9 +250,6 @@ class SumDensity(Protocol):
     def log_density(self, exact_sums: NDArray[np.float64]) -> float:
         """Log probability of the published sums if the exact ones were these."""
 
-    def log_density_of_size(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Log probability of what was said about n, for each possible n."""
-
 
 Likelihood = CountTerm | TreeMeasurements | MeasuredTable | RecordDensity | SumDensity
 

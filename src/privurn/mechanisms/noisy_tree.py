@@ -252,11 +252,6 @@ class PerturbedTree(Mechanism):
         return tuple(noise_deviation(noise=KINDS[self.noise], scale=scale) for scale in self.scales)
 
     @property
-    def special_deviation(self) -> float | None:
-        """Standard deviation of the noise of a special cell, if there are any."""
-        return None if self.special_scale is None else noise_deviation(noise=KINDS[self.noise], scale=self.special_scale)
-
-    @property
     def _ordered(self) -> NDArray[np.bool_]:
         """Which cells of the domain are in the tree."""
         inside = np.ones(1, np.bool_)

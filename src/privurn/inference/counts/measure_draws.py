@@ -1,13 +1,12 @@
 """Draws of a random probability measure: weights of the released labels, and everything elsewhere."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.draws import Draws
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -23,7 +22,6 @@ class MeasureDraws:
     `held` records with strength `first_strength`, continued with `second_strength`.
     """
 
-    labels: tuple[Any, ...]
     weights: Floats
     elsewhere: Floats
     about: About
@@ -78,16 +76,6 @@ class MeasureDraws:
     def _needs_a_measure(self) -> None:
         if self.about == "sample":
             raise ModelError("the confidential sample is finite: this can be asked about the population or the urn only.")
-
-    def to_draws(self) -> Draws:
-        """The same as named arrays (chain, draw, ...) of one chain of independent draws."""
-        return Draws(
-            variables={"probability": self.weights[None], "discovery_probability": self.elsewhere[None]},
-            markov=False,
-            dims={"probability": ("label",)},
-            coords={"label": [str(label) for label in self.labels]},
-            attributes={"about": self.about},
-        )
 
 
 def _sticks(strengths: Floats, discount: float, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ of about sqrt(3).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,64 +64,6 @@ class MeasurePosterior:
         """The strength plus the discount for every released label: the urn's mass for values that were not released."""
         return self.strength + len(self.labels) * self.discount
 
-    @property
-    def total(self) -> float:
-        """The strength plus the number of released records."""
-        return float(self.strength + self.counts.sum())
-
-    def mean(self, *, about: About = "population") -> Floats:
-        """Posterior means of the labels' probabilities, in closed form; `of_data` must be unknown."""
-        self._needs_no_flags()
-        share = self.shapes / self.total
-        if about != "population":
-            return share
-        held = 1.0 - self.absent_probability
-        return np.asarray((self.n * share - self.discount * held) / (self.strength + self.n))
-
-    def variance(self, *, about: About = "population") -> Floats:
-        """Posterior variances of the labels' probabilities, closed form as `mean`."""
-        self._needs_no_flags()
-        share = self.shapes / self.total
-        spread = share * (1.0 - share)
-        if about == "urn":
-            return spread / (self.total + 1.0)
-        of_counts = self.n * spread * (self.total + self.n) / (self.total + 1.0)
-        if about == "sample":
-            return of_counts / self.n**2
-        held, mean, size = 1.0 - self.absent_probability, self.mean(), self.strength + self.n
-        square = of_counts + (self.n * share) ** 2
-        second = square + (1.0 - 2.0 * self.discount) * self.n * share - self.discount * (1.0 - self.discount) * held
-        return np.asarray(second / (size * (size + 1.0)) - mean**2)
-
-    @property
-    def absent_probability(self) -> Floats:
-        """P(C_j = 0 | Z), the chance that the urn made the label up: closed form where it is not known for each label."""
-        from scipy.special import betaln
-
-        self._needs_no_flags()
-        rest = self.total - self.shapes
-        return np.asarray(np.exp(betaln(self.shapes, rest + self.n) - betaln(self.shapes, rest)))
-
-    def discovery_probability(self, *, about: About = "population") -> float:
-        """Posterior mean of the probability that the next record is a value that was not released."""
-        return float(1.0 - self.mean(about=about).sum())
-
-    def unseen_probability(self, *, about: Literal["population", "urn"] = "population") -> float:
-        """Posterior probability that the next record is a value that neither the data nor the release hold.
-
-        In the urn (the record after x and Z): (strength + discount k)/(strength + n + m) times the ratio of rising factorials
-        (strength + m + discount)_n/(strength + m)_n. In the population the released values that x does not hold are no help.
-        """
-        from scipy.special import gammaln
-
-        self._needs_no_flags()
-        ratio = gammaln([self.total + self.discount + self.n, self.total, self.total + self.discount, self.total + self.n])
-        expected = self.elsewhere_shape * float(np.exp(ratio[0] + ratio[1] - ratio[2] - ratio[3]))
-        if about == "urn":
-            return expected / (self.total + self.n)
-        made_up = float(self.absent_probability.sum()) if self.discount > 0.0 else 0.0
-        return (expected - self.discount * made_up) / (self.strength + self.n)
-
     def draw(self, n_draws: int, *, rng: np.random.Generator, about: About = "population") -> MeasureDraws:
         """Independent draws, exact for every `about`; no Markov chain and no truncation."""
         if about not in ABOUT:
@@ -150,7 +92,6 @@ class MeasurePosterior:
 
     def _draws(self, weights: Floats, about: About, held: Whole, strengths: Floats) -> MeasureDraws:
         return MeasureDraws(
-            labels=self.labels,
             weights=weights[:, :-1],
             elsewhere=weights[:, -1],
             about=about,
@@ -172,12 +113,6 @@ class MeasurePosterior:
         )
         counts[:, self.of_data] = held
         return counts, others
-
-    def _needs_no_flags(self) -> None:
-        if self.of_data is not None:
-            raise ModelError(
-                "there is no closed form where it is known which labels are of the data.", hint="Use the means of draw(...)"
-            )
 
 
 def _normalised(gammas: Floats) -> Floats:
@@ -231,8 +166,8 @@ def measure_posterior(
     >>> from privurn.mechanisms.pitman_yor import PitmanYor
     >>> urn = PitmanYor(n=100, records=4, strength=Fraction(1))
     >>> found = measure_posterior(urn, labels=["a", "b"], counts=[3, 1])
-    >>> found.mean(about="urn"), found.discovery_probability(about="urn")
-    (array([0.6, 0.2]), 0.19999999999999996)
+    >>> found.shapes, found.elsewhere_shape  # the urn's limit is Dirichlet with these
+    (array([3., 1.]), 1.0)
     """
     named = tuple(labels)
     return open_posterior(mechanism.likelihood(Numbers(np.asarray(counts), named)), labels=named, of_data=of_data)

@@ -107,7 +107,7 @@ def one_output(observed: CountsObserved) -> Privatised:
     """Counts of one column in equal bins, n public, as one output of all records: their channel follows from the likelihood."""
     term, n = observed.term, observed.n
     smoothed = isinstance(term, MixtureTerm)
-    if n is None or not (smoothed or (isinstance(term, NoisyCountsTerm) and term.noise in WHOLE_NOISE and term.size is None)):
+    if n is None or not (smoothed or (isinstance(term, NoisyCountsTerm) and term.noise in WHOLE_NOISE)):
         raise ModelError(
             f"a mixture is no model of counts of cells by {observed.mechanism.name}, which are no one output of all records.",
             hint="Privatise the records; or release equal bins with n public, as whole noisy counts or by a smoothed histogram",

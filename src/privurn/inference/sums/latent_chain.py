@@ -165,17 +165,3 @@ def entry(kernel: Callable[..., Any], model: Model) -> Callable[..., Any]:
         provide_plain()
         return getattr(kernel, "py_func", kernel)
     return dispatch.entry(kernel, model.record)  # type: ignore[no-any-return]
-
-
-def data_augmentation(model: Model, *, observed: Observed, moves: Moves = "interwoven") -> LatentChain:
-    """The chain for a public number of records (neighbours replace one)."""
-    if observed.secret_size:
-        raise ModelError("the number of records is secret.", hint="Use reversible_jump")
-    return LatentChain(model=model, observed=observed, moves=moves)
-
-
-def reversible_jump(model: Model, *, observed: Observed, moves: Moves = "interwoven") -> LatentChain:
-    """The chain for a secret number of records (neighbours add or remove one)."""
-    if not observed.secret_size:
-        raise ModelError("the number of records is public.", hint="Use data_augmentation")
-    return LatentChain(model=model, observed=observed, moves=moves)

@@ -328,15 +328,6 @@ class NoisyStatistics:
         """Log probability of the released values if the exact sums (offsets subtracted) were these."""
         return float(self.noise.log_density(self.values - exact_sums).sum())
 
-    def log_density_of_size(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Log probability of what was said about n, for each possible n."""
-        n = np.asarray(n)
-        if self.n is not None:
-            return np.where(n == self.n, 0.0, -np.inf)
-        if self.noisy_n is None or self.size_noise is None:
-            return np.zeros(n.shape)
-        return self.size_noise.log_density(np.asarray(self.noisy_n - n, np.float64))
-
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the published numbers say about their own use. Nothing confidential is looked at."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.counts import CountTable
-from privurn.domain import ColumnDomain
 from privurn.errors import DomainError
 from privurn.tables.cells import cell_values, is_numeric
 
@@ -44,11 +42,6 @@ class Sample:
         """Of increasing `values`, those that are numbers and have a positive weight."""
         kept = (weights > 0) & ~np.isnan(values)
         return cls(np.asarray(values[kept], np.float64), weights[kept])
-
-    @classmethod
-    def from_counts(cls, counts: CountTable, *, domain: ColumnDomain) -> "Sample":
-        """The numbers that the cells of a grid or of bins stand for; missing and "other" records are left out."""
-        return cls.from_weights(cell_values(domain)[counts.values], counts.counts)
 
     @property
     def total(self) -> float:
