@@ -6,8 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import privurn
+from privurn.cli.console import rounded_up
 from privurn.counts import CountTable
-from privurn.domain import Grid, domain_from_json
+from privurn.domain import Categories, Grid, domain_from_json
 from privurn.errors import DomainError, FormatError, ModelError
 from privurn.mechanisms.exponential import ExponentialHistogram
 from privurn.mechanisms.models import Normal, model_from_json
@@ -143,3 +145,48 @@ def test_a_piped_audit_says_what_runs(privurn_command, table, tmp_path):
     assert "outputs on made-up neighbouring tables, about a minute or less" in done.stderr
     quiet = privurn_command("audit", "--certificate", tmp_path / "out", "--samples", 200, "--json")
     assert quiet.stderr == ""
+
+
+@pytest.mark.parametrize("columns", ["\u00b2", "", "wide", "-1"])
+def test_a_width_that_is_no_number_is_none(privurn_command, monkeypatch, tmp_path, columns):
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.setenv(name, columns)
+    done = privurn_command("ledger", "init", "x.ledger", "--epsilon", 1, cwd=tmp_path)
+    shown = privurn_command("ledger", "show", "x.ledger", cwd=tmp_path)
+    assert (done.returncode, shown.returncode) == (0, 0), shown.stderr
+    assert "epsilon: 1 of 1 left" in shown.stdout
+
+
+def test_a_ledger_shows_rho_in_six_digits(privurn_command, table, tmp_path):
+    words = ["--noise", "discrete-gaussian", "--publish", "counts", "--delta", "1e-6", "--ledger", tmp_path / "x.ledger"]
+    assert privurn_command("ledger", "init", tmp_path / "x.ledger", "--rho", 9).returncode == 0
+    made = privurn_command(
+        *("release", table, "--column", "x", "--grid", "0:6:1", "--epsilon", 1, "--mechanism", "perturbed-histogram"),
+        *(*words, "-o", tmp_path / "out"),
+    )
+    assert made.returncode == 0, made.stderr
+    stated = json.loads(privurn_command("ledger", "show", tmp_path / "x.ledger", "--json").stdout)["entries"][0]["rho"]
+    shown = privurn_command("ledger", "show", tmp_path / "x.ledger").stdout
+    assert len(stated) > 12
+    assert stated not in shown
+    assert rounded_up(float(stated)) in shown
+
+
+@pytest.mark.parametrize("what", [None, 3, {}])
+def test_what_is_no_path_is_not_verified(what):
+    with pytest.raises(FormatError, match="is no path"):
+        privurn.verify(what)
+
+
+def test_one_category_is_one():
+    assert Categories(["a"]).describe().startswith("1 category, ")
+    assert Categories(["a", "b"]).describe().startswith("2 categories, ")
+
+
+def test_grids_are_spoken_of_as_they_are_written_in_python():
+    with pytest.raises(DomainError) as found:
+        Grid(0, 100, 7)
+    assert found.value.hint == "Try Grid(0, 98, 7)"
+    with pytest.raises(DomainError) as found:
+        Grid(1, 0, 1)
+    assert "Grid(0, 200000, 500)" in found.value.hint

@@ -127,6 +127,7 @@ def written(people, tmp_path):
 ROWS = {
     "a value": lambda rows: rows[1].__setitem__(1, "0"),
     "the noisy n": lambda rows: rows[-1].__setitem__(1, "123"),
+    "a large noisy n": lambda rows: rows[-1].__setitem__(1, "1e18"),
     "no noisy n": lambda rows: rows.pop(),
     "an entry's name": lambda rows: rows[1].__setitem__(0, "other"),
     "another order": lambda rows: rows.append(rows.pop(1)),
@@ -136,11 +137,14 @@ ROWS = {
     "no number": lambda rows: rows[1].__setitem__(1, ""),
     "infinity": lambda rows: rows[1].__setitem__(1, "inf"),
     "beside the lattice": lambda rows: rows[1].__setitem__(1, "0.1"),
+    "more than records add up to": lambda rows: rows[1].__setitem__(1, "1e300"),
+    "less than records add up to": lambda rows: rows[1].__setitem__(1, "-1e300"),
+    "more records than tables hold": lambda rows: rows[-1].__setitem__(1, "1e20"),
     "n beside the lattice": lambda rows: rows[-1].__setitem__(1, "100.5"),
     "a further column": lambda rows: [row.append("1") for row in rows],
     "other columns": lambda rows: rows[0].__setitem__(1, "sum"),
 }
-HARMLESS = ("a value", "the noisy n")
+HARMLESS = ("a value", "the noisy n", "a large noisy n")
 """Where hashes fit: other numbers that the mechanism could have published."""
 
 

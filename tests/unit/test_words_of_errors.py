@@ -21,7 +21,21 @@ from sources import FILES, nodes, place
 RECIPES = recipes()
 
 SOURCE = Path(privurn.__file__).parent
-NAMES = {"epsilon", "delta", "records", "nulls", "bounds", "categories", "ledger", "part", "x", "noise", "asymptotic", "rho"}
+NAMES = {
+    "epsilon",
+    "epsilon_n",
+    "delta",
+    "records",
+    "nulls",
+    "bounds",
+    "categories",
+    "ledger",
+    "part",
+    "x",
+    "noise",
+    "asymptotic",
+    "rho",
+}
 
 
 def documentation(path):
@@ -56,6 +70,10 @@ def test_no_message_of_the_library_speaks_in_flags():
         ("ledger=False uses none", "--no-ledger uses none"),
         ("asymptotic=True for one", "--asymptotic for one"),
         ("epsilon = 1 and unknown=3 stay", "epsilon = 1 and unknown=3 stay"),
+        ("epsilon_n is a part, in epsilon_n.", "--epsilon-n is a part, in --epsilon-n."),
+        ("a column 'epsilon_n' and my_epsilon_n stay", "a column 'epsilon_n' and my_epsilon_n stay"),
+        ("Leave epsilon_n out, or epsilon_n=0.1", "Leave --epsilon-n out, or --epsilon-n 0.1"),
+        ("Try Grid(0, '1/3', 7)", "Try --grid 0:1/3:7"),
         ("mechanism=privurn.Urn()", "--mechanism dirichlet-multinomial"),
         ("mechanism=NoisyCounts(noise='laplace')", "--mechanism perturbed-histogram --noise laplace"),
         ("Name it: domain={'pay': Grid(0, 100, 1)}", "Name it: --column pay"),

@@ -5,6 +5,7 @@ were made another way. What is checked how, field by field: docs/reference/certi
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
 from privurn.certificates.parts import changed_parts
-from privurn.errors import CertificateError, PrivurnError
+from privurn.errors import CertificateError, FormatError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content, SyntheticContent, copy_column
 from privurn.mechanisms.registry import rebuild
@@ -45,6 +46,8 @@ def verify(path: str | Path, *, spark: Any = None) -> Verification:
 
     `spark`: a Spark session whose executors, which need privurn for it, read the parts of a large release.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise FormatError(f"an object of type {type(path).__name__} is no path.", hint="Give the folder of a release")
     path, hint = Path(path), None
     tasks = None if spark is None else SparkTasks(partial(nullcontext, spark))
     try:

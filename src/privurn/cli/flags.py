@@ -71,13 +71,17 @@ def _diff(old: Recipe, new: Recipe, parts: list[str], leave: list[str]) -> None:
 
 
 def translated(text: str, names: set[str]) -> str:
-    """The text with name=value of known options as flags."""
+    """The text with name=value of known options as flags, names of two words alone too, and grids as they are typed."""
     for call, command in CALLS.items():
         text = re.sub(
             rf"\b{re.escape(call)}\(([^()]*)\)",
             lambda found, command=command: f"{command} {_arguments(found[1])}",  # type: ignore[misc]
             text,
         )
+    text = re.sub(r"\bGrid\(([^()]+)\)", lambda found: f"--grid {found[1].replace(', ', ':').replace(chr(39), '')}", text)
+    words = "|".join(sorted((each for each in names if "_" in each), key=len, reverse=True))
+    if words:
+        text = re.sub(rf"(?<![\w'\"./-])({words})(?![\w'\"=(])", lambda found: f"--{found[1].replace('_', '-')}", text)
     known = {*names, *RENAMED, "mechanism", "domain"}
     pattern = rf"(?<![\w-])({'|'.join(sorted(known, key=len, reverse=True))})=({VALUE})"
     return re.sub(pattern, lambda found: " ".join(_spoken(found[1], found[2])), text)

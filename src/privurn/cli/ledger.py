@@ -92,7 +92,16 @@ def show(path: PathArgument, json: Json = False) -> None:
         )
         return
     rows = [
-        (str(e.number), e.created, e.description, e.epsilon, e.delta, e.rho or "-", e.status, (e.output or "-")[:12])
+        (
+            str(e.number),
+            e.created,
+            e.description,
+            e.epsilon,
+            e.delta,
+            rounded_up(float(e.rho)) if e.rho else "-",
+            e.status,
+            (e.output or "-")[:12],
+        )
         for e in entries
     ]
     print_table("Entries", ("entry", "created", "mechanism", "epsilon", "delta", "rho", "status", "output"), rows)

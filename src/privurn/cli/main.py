@@ -145,6 +145,9 @@ def _interrupted() -> None:
 
 def run() -> None:
     """Entry point. No traceback is shown, because one could hold a confidential value; PRIVURN_DEBUG=1 shows it."""
+    for name in ("COLUMNS", "LINES"):
+        if not os.environ.get(name, "0").isdecimal():
+            del os.environ[name]  # a raised 2 passes for a digit with what would read it, and then ends in an error
     with kept_streams():
         try:
             code = command()(standalone_mode=False)

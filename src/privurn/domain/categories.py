@@ -104,7 +104,7 @@ class Categories(ColumnDomain):
     def describe(self) -> str:
         """One line for people."""
         case = ", case ignored" if self.ignore_case else ""
-        return f"{self.n_values} categories{case}, {self._edges()}"
+        return f"{self.n_values} {'category' if self.n_values == 1 else 'categories'}{case}, {self._edges()}"
 
 
 @dataclass(frozen=True)

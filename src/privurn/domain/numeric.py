@@ -40,16 +40,18 @@ class Grid(ColumnDomain):
             object.__setattr__(self, name, exact(getattr(self, name), name=f"grid {name}"))
         if self.bounds[1] <= self.bounds[0]:
             raise DomainError(
-                "grid bounds are reversed or equal.", hint="Give LO:HI:STEP with LO < HI, for example 0:200000:500"
+                "grid bounds are reversed or equal.", hint="The lower one comes first: for example Grid(0, 200000, 500)"
             )
         if self.spacing <= 0:
-            raise DomainError("grid step must be positive.", hint="Give LO:HI:STEP, for example 0:200000:500")
+            raise DomainError("grid step must be positive.", hint="For example Grid(0, 200000, 500)")
         steps = (self.bounds[1] - self.bounds[0]) / self.spacing
         if steps.denominator != 1:
             nearest = self.bounds[0] + self.spacing * max(1, math.floor(steps))
+            texts = [decimal_text(each) for each in (self.bounds[0], nearest, self.spacing)]
+            listed = ", ".join(repr(each) if "/" in each else each for each in texts)
             raise DomainError(
                 "grid step does not divide the range from low to high.",
-                hint=f"Try {decimal_text(self.bounds[0])}:{decimal_text(nearest)}:{decimal_text(self.spacing)}",
+                hint=f"Try Grid({listed})",
             )
         if max(map(abs, self.bounds)) > MOST_STEPS_FROM_ZERO * self.spacing:
             raise DomainError(

@@ -230,7 +230,8 @@ class StatisticMechanism(Mechanism):
     def content(self, domain: Mapping[str, Any]) -> Content:
         """Numbers on the lattices of their noise, each beside its name."""
         sized = () if self.size_noise is None else (self.size_noise,)
-        return SumsContent(self.row_names, (self.noise,) * self.n_entries + sized)
+        units = (float(self.l1_units),) * self.n_entries + tuple(1.0 / each.step for each in sized)
+        return SumsContent(self.row_names, (self.noise,) * self.n_entries + sized, units)
 
     def likelihood(self, published: Numbers) -> Likelihood:
         """Each sum has noise of its own; what is said of n has another."""
