@@ -5,7 +5,8 @@ Enumeration: tests/exact/test_profiles.py and test_instance.py; 50 digits: tests
 """
 
 import math
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 
@@ -101,9 +102,16 @@ def delta_unlimited(a: float, b: float, epsilon: float) -> float:
 
 def _upper_beta(a: float, b: float, q: float, rest: float) -> float:
     """Ibar_q(a, b) by the smaller of q and 1 - q = `rest`: of a number near 1 the distance to 1 is lost."""
+    lower, upper = _beta_functions()
+    return float(upper(a, b, q) if q < rest else lower(b, a, rest))
+
+
+@cache
+def _beta_functions() -> tuple[Any, Any]:
+    """Imported once: asking a package for its names at every point takes as long as the functions."""
     from scipy.special import betainc, betaincc
 
-    return float(betaincc(a, b, q) if q < rest else betainc(b, a, rest))
+    return betainc, betaincc
 
 
 def _difference_up(first: float, second: float, *, margin: float) -> float:
@@ -132,16 +140,22 @@ def _range(records: int, a: float, b: float, rest: float) -> float:
 
 def old_old(a: float, b: float, rest: float, records: int | Unlimited, epsilon: float) -> float:
     """D_oo(a, b) in an urn with `rest` mass elsewhere, rounded up."""
-    from privurn._kernels.accounting.old_values import old_old_divergence
-
     if records == UNLIMITED:
         return delta_unlimited(a, b, epsilon)
     steps = _range(records, a, b, rest)
     if steps > LARGEST_RANGE:
         return delta_unlimited(a, b, epsilon)
-    value = float(old_old_divergence(float(a), float(b), max(0.0, float(rest)), float(records), float(epsilon)))
+    value = float(_divergence()(float(a), float(b), max(0.0, float(rest)), float(records), float(epsilon)))
     unit = max(0.0, min(records, a * math.expm1(epsilon))) * math.log1p(b / a)  # log of what the tail is counted in
     return rounded_up(value, steps=steps + unit)
+
+
+@cache
+def _divergence() -> Any:
+    """The compiled sum, imported once."""
+    from privurn._kernels.accounting.old_values import old_old_divergence
+
+    return old_old_divergence
 
 
 def rounded_up(value: float, *, steps: float = 0.0) -> float:

@@ -168,8 +168,10 @@ def _two_cell_delta(first: float, second: float, n: int, records: int | Unlimite
     """Max over k of D_oo(first + k, second + n - 1 - k), both orders, by branch and bound.
 
     D_oo falls in either mass, so over a block lo <= k <= hi it is at most D_oo(first + lo, second + n - 1 - hi), with the
-    total mass unchanged. A block that cannot beat the best value by a rounding error is dropped.
+    total mass unchanged. A block that cannot beat the best value by a rounding error is dropped. With equal priors the other
+    order of k records is this one of n - 1 - k.
     """
+    orders = (False,) if first == second else (False, True)
 
     def bound(lo: int, hi: int, swapped: bool) -> float:
         a, b = first + lo, second + (n - 1 - hi)
@@ -179,8 +181,8 @@ def _two_cell_delta(first: float, second: float, n: int, records: int | Unlimite
         return ceiling if ceiling <= best else old_old(a, b, float(hi - lo), records, epsilon)
 
     best = 0.0
-    best = max(bound(k, k, swapped) for k in {0, n - 1} for swapped in (False, True))
-    queue = [(-bound(0, n - 1, swapped), 0, n - 1, swapped) for swapped in (False, True)]
+    best = max(bound(k, k, swapped) for k in {0, n - 1} for swapped in orders)
+    queue = [(-bound(0, n - 1, swapped), 0, n - 1, swapped) for swapped in orders]
     heapq.heapify(queue)
     while queue:
         negative, lo, hi, swapped = heapq.heappop(queue)
