@@ -169,7 +169,8 @@ def test_only_tables_knows_the_data_frames():
         (
             "import privurn",
             "numpy numba scipy duckdb pyarrow pydantic opendp pandas polars matplotlib xarray arviz_base arviz_stats",
-        )
+        ),
+        ("import privurn.cli.main", "numpy numba scipy duckdb pyarrow opendp pandas polars matplotlib xarray"),
     ],
 )
 def test_importing_is_light(words, heavy):

@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privurn.cli.console import print_json, print_table, print_text, sweeps_bar
 from privurn.cli.infer_answers import (
     MOST_ROWS,
@@ -97,7 +95,7 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
 
 def _acceptance(draws: "Draws") -> dict[str, float]:
     """Share of proposals of each move that were accepted."""
-    rates = {name: float(np.mean(values)) for name, values in draws.sample_stats.items() if name.startswith("acceptance_")}
+    rates = {name: float(values.mean()) for name, values in draws.sample_stats.items() if name.startswith("acceptance_")}
     return {name.removeprefix("acceptance_"): rate for name, rate in rates.items()}
 
 

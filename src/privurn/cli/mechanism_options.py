@@ -97,9 +97,10 @@ class RecipeCommand(TyperCommand):
         every = [recipe_fields(kind) for kind in cls.recipes().values()]
         shared = {flag: each for flag, each in every[0].items() if all(flag in other for other in every)}
         yield from _built(shared, panel=None)
+        usual = cls.defaults()
         for alias, kind in cls.recipes().items():
             own = {flag: each for flag, each in recipe_fields(kind).items() if flag not in shared}
-            yield from _built(own, panel=f"--{cls.word} {alias}{cls.defaults().get(kind, '')}")
+            yield from _built(own, panel=f"--{cls.word} {alias}{usual.get(kind, '')}")
 
 
 class MechanismCommand(RecipeCommand):

@@ -2,6 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -157,11 +158,14 @@ def _recipes(entries: Mapping[str, str], base: Any) -> dict[str, Any]:
     """What the entries' modules define beside them, by the name that it is asked for with."""
     found: dict[str, Any] = {}
     for place in entries.values():
-        module = import_module(place.partition(":")[0])
-        for each in vars(module).values():
-            if isinstance(each, type) and issubclass(each, base) and each.__module__ == module.__name__:
-                found[each.alias] = each  # type: ignore[attr-defined]
+        found |= _defined(import_module(place.partition(":")[0]), base)
     return found
+
+
+@cache
+def _defined(module: Any, base: Any) -> dict[str, Any]:
+    own = [each for each in vars(module).values() if getattr(each, "__module__", None) == module.__name__]
+    return {each.alias: each for each in own if isinstance(each, type) and issubclass(each, base)}  # type: ignore[attr-defined]
 
 
 def _imported(place: str) -> Any:
