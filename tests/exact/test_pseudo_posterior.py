@@ -13,7 +13,7 @@ from privurn.counts import CountTable
 from privurn.domain import Bins, Grid
 from privurn.errors import DomainError, ModelError, NotCertifiable
 from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, log_likelihood
-from privurn.mechanisms.grid_choice import accepts, choose_points, exponential_bounds
+from privurn.mechanisms.grid_choice import PointChoice, accepts, exponential_bounds
 from privurn.mechanisms.models import Bernoulli, Beta, Normal, Poisson
 from privurn.mechanisms.pseudo_posterior import STEPS, PseudoPosterior, calibrate_pseudo_posterior
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
@@ -225,7 +225,7 @@ def test_draws_follow_the_law_and_a_doubled_threshold_is_noticed():
     model = Beta(points=(4, 3), precision=(0.5, 8.0))
     dense, size = [3, 2, 2, 1, 0], 10_000
     made = mechanism(model, QUARTERS, None, threshold=0.25, n=8, draws=size)
-    drawn = np.concatenate([made.draw_parameters(table(dense), entropy=SystemEntropy()) for _ in range(2)])
+    drawn = np.concatenate([made.choice(table(dense)).draw(size, entropy=SystemEntropy()) for _ in range(2)])
     assert chi_square(drawn, law(made, dense)) > FALSE_ALARM, f"false alarms: one in {1 / FALSE_ALARM:.0g}"
     twin = mechanism(model, QUARTERS, None, threshold=0.5, n=8)
     assert chi_square(drawn, law(twin, dense)) < FALSE_ALARM
@@ -234,10 +234,10 @@ def test_draws_follow_the_law_and_a_doubled_threshold_is_noticed():
 def test_a_proposal_taken_without_its_acceptance_is_noticed(monkeypatch):
     """Scores so far apart that only the floor of the proposal reaches them: they must not be drawn."""
     prior, scores = np.array([1, 2**31 - 1]), np.array([0, -100])
-    drawn = choose_points(prior, scores, unit=Fraction(1), size=50, entropy=SeededEntropy(1))
+    drawn = PointChoice(prior, scores, unit=Fraction(1)).draw(50, entropy=SeededEntropy(1))
     assert (drawn == 0).all()
     monkeypatch.setattr("privurn.mechanisms.grid_choice.accepts", lambda *args, **kwargs: True)
-    assert (choose_points(prior, scores, unit=Fraction(1), size=50, entropy=SeededEntropy(1)) == 1).any()
+    assert (PointChoice(prior, scores, unit=Fraction(1)).draw(50, entropy=SeededEntropy(1)) == 1).any()
 
 
 def test_released_records_follow_the_model():

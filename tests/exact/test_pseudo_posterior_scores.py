@@ -98,7 +98,7 @@ def test_gaps_between_the_largest_scores_do_not_wrap(size):
     assert scores == [STEPS * size, -STEPS * size]
     choice = PointChoice(model.prior(), made.scores(table([0, size, 0, 0, 0])), unit=Fraction(1, 10**9))
     assert choice._gaps.tolist() == [0, 2 * STEPS * size]
-    assert made.draw_parameters(table([0, size, 0, 0, 0]), entropy=SeededEntropy(1)).tolist() == [0]
+    assert made.choice(table([0, size, 0, 0, 0])).draw(1, entropy=SeededEntropy(1)).tolist() == [0]
 
 
 def test_probabilities_that_are_no_numbers_become_whole_weights():

@@ -1,7 +1,5 @@
 """Random integers are exact and honest about where they come from."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
@@ -46,19 +44,10 @@ def test_bounds_of_any_size():
     assert binom.ppf(FALSE_ALARM, 3000, 0.5) <= sum(draw < bound // 2 for draw in draws) <= binom.isf(FALSE_ALARM, 3000, 0.5)
 
 
-def test_bernoulli_of_a_rational():
-    entropy = SeededEntropy(2)
-    hits = sum(entropy.bernoulli(Fraction(1, 3)) for _ in range(3000))
-    assert binom.ppf(1e-6, 3000, 1 / 3) <= hits <= binom.isf(1e-6, 3000, 1 / 3)
-    assert entropy.bernoulli(Fraction(1))
-    assert not entropy.bernoulli(Fraction(0))
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda e: e.below(0),
-        lambda e: e.bernoulli(Fraction(3, 2)),
         lambda e: e.below_ramp(0, step=1, size=3),
         lambda e: e.below_ramp(2**62, step=2**62, size=3),
     ],

@@ -132,10 +132,6 @@ class ExponentialHistogram(Mechanism):
             entropy.shuffle(out)
             yield Drawn(out)
 
-    def histogram(self, counts: CountTable, *, entropy: Entropy) -> list[int]:
-        """The chosen histogram: how many released records each cell gets."""
-        return self._chooser(counts)(entropy)
-
     def _chooser(self, counts: CountTable) -> Callable[[Entropy], list[int]]:
         """Draws of the histogram, with the weights computed beforehand."""
         confidential, sizes = counts.dense(self.cells).tolist(), {"cells": self.cells, "records": self.records}

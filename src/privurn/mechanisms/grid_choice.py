@@ -22,18 +22,11 @@ SLACK = 1e-11
 WORD = 64
 
 
-def choose_points(
-    prior: NDArray[np.int64], scores: NDArray[Any], *, unit: Fraction, size: int, entropy: Entropy
-) -> NDArray[np.int64]:
-    """`size` independent candidates. The prior must be positive, with a total below 2^32.
+class PointChoice:
+    """The law for one set of scores. The prior must be positive, with a total below 2^32. Confidential.
 
     Scores are 64-bit integers whose differences are such too, or Python's.
     """
-    return PointChoice(prior, scores, unit=unit).draw(size, entropy=entropy)
-
-
-class PointChoice:
-    """The law of `choose_points` for one set of scores. Confidential."""
 
     def __init__(self, prior: NDArray[np.int64], scores: NDArray[Any], *, unit: Fraction) -> None:
         self._unit = unit

@@ -162,10 +162,6 @@ class PseudoPosterior(Mechanism):
         self.check(counts)
         return PointChoice(self.model.prior(), self.scores(counts), unit=Fraction(self.threshold) / STEPS)
 
-    def draw_parameters(self, counts: CountTable, *, entropy: Entropy) -> NDArray[np.int64]:
-        """Numbers of the drawn grid points: these are what is paid for, and may be published."""
-        return self.choice(counts).draw(self.draws, entropy=entropy)
-
     def draw(self, counts: CountTable, *, entropy: Entropy) -> Drawn:
         """Parameters from the grid, exactly, then records from the model."""
         return next(self.draw_many(counts, size=1, entropy=entropy))

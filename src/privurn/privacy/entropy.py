@@ -79,12 +79,6 @@ class Entropy(ABC):
         """Independent integers, exactly uniform on [0, bound)."""
         return self.below_ramp(bound, step=0, size=size)
 
-    def bernoulli(self, probability: Fraction) -> bool:
-        """True with exactly this rational probability."""
-        if not 0 <= probability <= 1:
-            raise ModelError("a probability must lie in [0, 1].")
-        return self.below(probability.denominator) < probability.numerator
-
     def bernoullis(self, probability: Fraction, *, size: int) -> NDArray[np.bool_]:
         """Independent: each True with exactly this rational probability, whatever the length of its denominator."""
         if probability.denominator < 2**WORD_BITS:

@@ -53,10 +53,11 @@ def privatise(
 ) -> Release:
     """Privatise a column, or several of categories, each record by itself, with a privacy guarantee for every record.
 
+    `data`, `contributions`, `ledger`, `entropy` and `progress` are as for `release`; OpenDP's noise does not follow a seed, nor
+    does what is drawn on a cluster.
+
     Parameters
     ----------
-    data
-        A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     channel
         For numbers `Laplace` (the default), `Gaussian` (needs delta), `HaarWavelet`, `DiscreteLaplace`, `DiscreteGaussian`
         (whole numbers); for categories `RandomisedResponse` (the default); or a channel whose noise is fixed already.
@@ -69,16 +70,6 @@ def privatise(
     order
         "shuffled" (default): rows come in random order. "kept": the order of the data, which tells who is who; the guarantee
         covers that too, but whatever is known of the order can then be joined. Tables on a cluster have none to keep.
-    contributions
-        Most records that one person may own: the guarantee then covers all of them together.
-    ledger
-        Pays before anything is drawn. Left out: FILE.ledger beside the data, where that stands. False: none, even where one
-        stands. The certificate says which.
-    entropy
-        `SeededEntropy` for tests: marked "seeded: not private", although OpenDP's noise does not follow the seed, nor what is
-        drawn on a cluster.
-    progress
-        Is told each stage of the work.
 
     Examples
     --------

@@ -256,27 +256,10 @@ def fit_global_mixture(
     run: Run | None = None,
     level: float = 0.95,
 ) -> MixturePosterior:
-    """Posterior of a mixture of n confidential values from one output that was released of them all.
+    """Posterior of a mixture of n confidential values from one output that was released of them all; warns as `fit_mixture`.
 
-    Parameters
-    ----------
-    output
-        What the channel released: bin numbers of a smoothed histogram, or the noisy sums.
-    model
-        Channel, kernel and mixing; the number of records is the channel's.
-    sampler
-        "neal5" or "slice": the same posterior; "auto" is the first.
-    keep
-        What is kept of every draw besides numbers: bounds memory.
-    question
-        Figures that must have mixed, in place of mean and median (or the largest shares).
-    run
-        How long: left out, until those have mixed.
-
-    Warns
-    -----
-    InferenceWarning
-        As `fit_mixture`.
+    `output` is what the channel released: bin numbers of a smoothed histogram, or the noisy sums. The samplers "neal5", which
+    "auto" is, and "slice" have the same posterior. All else is as for `fit_mixture`.
     """
     if not isinstance(model, GlobalMixtureModel):
         raise ModelError(

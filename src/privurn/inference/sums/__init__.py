@@ -31,30 +31,24 @@ if TYPE_CHECKING:
     from privurn.mechanisms.sums.sum_statistic import BernoulliStatistic as BernoulliStatistic
     from privurn.mechanisms.sums.sum_statistic import PoissonStatistic as PoissonStatistic
 
-_HOME = {
-    "Budget": "mechanisms.sums.calibrating",
-    "bootstrap_regression": "inference.sums.comparators",
-    "plug_in_regression": "inference.sums.comparators",
-    "DirichletStatistic": "mechanisms.sums.dirichlet_statistic",
-    "NoiseLaw": "mechanisms.sums.noise_law",
-    "LogisticPrior": "inference.sums.logistic_model",
-    "LogisticStatistic": "mechanisms.sums.logistic_statistic",
-    "NormalStatistic": "mechanisms.sums.regression_statistic",
-    "RegressionStatistic": "mechanisms.sums.regression_statistic",
-    "SizePrior": "inference.size",
-    "NoisyStatistics": "mechanisms.sums.statistic",
-    "BernoulliStatistic": "mechanisms.sums.sum_statistic",
-    "PoissonStatistic": "mechanisms.sums.sum_statistic",
-    "NotMixed": "inference.sums.fit",
-    "SumModel": "inference.sums.fit",
-    "SumPosterior": "inference.sums.fit",
-    "fit": "inference.sums.fit",
-    "maximise": "inference.sums.mcem",
-    "Observed": "inference.sums.observed",
-    "released_sums": "inference.sums.reading",
-    "PythonModel": "inference.sums.model",
-    "RegressionPrior": "inference.sums.regression_model",
+_HOME: dict[str, tuple[str, ...]] = {
+    "mechanisms.sums.calibrating": ("Budget",),
+    "inference.sums.comparators": ("bootstrap_regression", "plug_in_regression"),
+    "mechanisms.sums.dirichlet_statistic": ("DirichletStatistic",),
+    "mechanisms.sums.noise_law": ("NoiseLaw",),
+    "inference.sums.logistic_model": ("LogisticPrior",),
+    "mechanisms.sums.logistic_statistic": ("LogisticStatistic",),
+    "mechanisms.sums.regression_statistic": ("NormalStatistic", "RegressionStatistic"),
+    "inference.size": ("SizePrior",),
+    "mechanisms.sums.statistic": ("NoisyStatistics",),
+    "mechanisms.sums.sum_statistic": ("BernoulliStatistic", "PoissonStatistic"),
+    "inference.sums.fit": ("NotMixed", "SumModel", "SumPosterior", "fit"),
+    "inference.sums.mcem": ("maximise",),
+    "inference.sums.observed": ("Observed",),
+    "inference.sums.reading": ("released_sums",),
+    "inference.sums.model": ("PythonModel",),
+    "inference.sums.regression_model": ("RegressionPrior",),
 }
 
-__all__ = list(_HOME)
+__all__ = [name for names in _HOME.values() for name in names]
 __getattr__ = lazy_names(__name__, _HOME)

@@ -11,8 +11,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.mechanisms.marginal_counts import Columns
-
 Floats = NDArray[np.float64]
 
 
@@ -41,8 +39,3 @@ class MixtureOfProducts:
             joint = (joint[:, :, None] * self.column(j)[:, None, :]).reshape(len(self.weights), -1)
             shape += (self.sizes[j],)
         return (joint.T @ self.column(places[-1])).reshape(*shape, self.sizes[places[-1]])
-
-    def joint(self, places: Columns) -> "MixtureOfProducts":
-        """The mixture for some of the columns."""
-        cells = np.concatenate([self.column(j) for j in places], axis=1)
-        return MixtureOfProducts(tuple(self.sizes[j] for j in places), self.weights, cells)
