@@ -275,7 +275,6 @@ def test_seeded_statistics_say_so(people, tmp_path):
         ({"delta": 1e-6}, "Gaussian noise needs a positive delta"),
         ({"noise": "discrete-gaussian"}, "Gaussian noise needs a positive delta"),
         ({"noise": "uniform"}, "not known"),
-        ({"size_noise": "discrete-gaussian"}, "both Laplace or both Gaussian"),
         ({"neighbouring": "sideways"}, "neighbouring relation"),
         ({"contributions": 0}, "contributions"),
     ],

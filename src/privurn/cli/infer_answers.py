@@ -94,16 +94,15 @@ class Asked:
         given: int | None = self.typed["seed"]
         return secrets.randbits(53) if given is None else given
 
-    def synthetic(self, suffixes: Sequence[str] = (".csv", ".parquet")) -> Path | None:
+    def synthetic(self) -> Path | None:
         """A new file of records."""
         from privurn.output_files import check_new_file
 
         target: Path | None = self.typed["synthetic"]
         if target is None or _numbered(self.typed):
             return None
-        if target.suffix not in suffixes:
-            words = " or ".join({".csv": "CSV", ".parquet": "Parquet"}[each] for each in suffixes)
-            raise FormatError(f"synthetic records are written as {words}.", hint="Name a file that ends in .csv")
+        if target.suffix not in (".csv", ".parquet"):
+            raise FormatError("synthetic records are written as CSV or Parquet.", hint="Name a file that ends in .csv")
         return check_new_file(target)
 
 
@@ -181,22 +180,20 @@ def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]]) -> dict[s
 
 
 def write_files(
-    found: "Posterior",
-    asked: Asked,
-    *,
-    figures: "Sequence[tuple[Figure, str]]",
-    synthetic: Path | None,
-    write_synthetic: Callable[[Path], Any],
+    found: "Posterior", asked: Asked, *, figures: "Sequence[tuple[Figure, str]]", synthetic: Callable[[], Any]
 ) -> dict[str, str]:
-    """What was asked for, by name; pictures are drawn in full before the first file is touched."""
+    """What was asked for, by name; pictures are drawn and records made in full before the first file is touched."""
     from privurn.drawing import save
+    from privurn.output_files import write_file
+    from privurn.tables import write
 
-    written = {}
+    written, target = {}, asked.synthetic()
+    table = None if target is None else synthetic()
     if asked.output is not None:
         written["draws"] = str(found.save(asked.output))
-    if synthetic is not None:
-        write_synthetic(synthetic)
-        written["synthetic"] = str(synthetic)
+    if target is not None:
+        write_file(target, lambda partial: write(table, partial))
+        written["synthetic"] = str(target)
     if figures:
         written["pictures"] = ", ".join(str(save(figure, target)) for figure, target in figures)
     return written
@@ -218,6 +215,12 @@ def write_folder(found: Any, asked: Asked, *, made_from: str) -> dict[str, str]:
         note(f"WARNING: {each.message}")
     save_synthetic(table, asked.folder, about={"made_from": made_from, "copies": copies, "seed": seed})
     return {"records": str(asked.folder)}
+
+
+def print_left_out(rows: Sequence[Any]) -> None:
+    """How many rows a printed table does not hold."""
+    if len(rows) > MOST_ROWS:
+        print_text(f"and {len(rows) - MOST_ROWS:,} more (--json, -o FILE.nc)")
 
 
 def print_files(written: Mapping[str, str]) -> None:

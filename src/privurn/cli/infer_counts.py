@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import note, print_json, print_table, print_text, print_words
+from privurn.cli.console import note, print_json, print_table, print_words
 from privurn.cli.infer_answers import (
     MOST_ROWS,
     Asked,
@@ -14,6 +15,7 @@ from privurn.cli.infer_answers import (
     ends,
     interval,
     print_files,
+    print_left_out,
     print_length,
     short,
     unbiased_of,
@@ -62,9 +64,6 @@ def check_pictures(given: Any, asked: Asked) -> None:
 
 def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
     """Warn, write, show."""
-    from privurn.output_files import write_file
-    from privurn.tables import write
-
     summaries = found.summary()
     warn(found)
     for name, count in found.undefined.items():
@@ -73,15 +72,8 @@ def finish(given: Any, found: "CountPosterior", asked: Asked) -> None:
     naive = asked.typed["naive"]
     beside = {each.name: each for each in found.naive().summary(level=asked.level)} if naive else {}
     drawn_pictures = [(found.plot(kind=kind, naive=naive), target) for kind, target in asked.pictures(PICTURES).items()]  # type: ignore[arg-type]
-    target = asked.synthetic()
-    table = None if target is None else found.synthetic(records=asked.records, seed=asked.typed["seed"])
-    written = write_files(
-        found,
-        asked,
-        figures=drawn_pictures,
-        synthetic=target,
-        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
-    )
+    records = partial(found.synthetic, records=asked.records, seed=asked.typed["seed"])
+    written = write_files(found, asked, figures=drawn_pictures, synthetic=records)
     written |= write_folder(found, asked, made_from=", ".join(each.mechanism.name for each in found.observed))
     if asked.json:
         print_json(_as_json(found, summaries, beside) | {"files": written, **asked.extra})
@@ -119,8 +111,7 @@ def _print(found: "CountPosterior", summaries: "tuple[Summary, ...]", beside: "M
             row.append(interval(beside[each.name]) if each.name in beside else "-")
         rows.append(row + diagnostics_of(each)[: 2 if found.draws.markov else 1])
     print_table(title, columns, rows)
-    if len(summaries) > MOST_ROWS:
-        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    print_left_out(summaries)
     if found.draws.markov:
         print_length(found, "")
     if "prior_of_n" in stated:

@@ -94,8 +94,6 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
     """Warn, write, show."""
     from privurn.inference.mixtures.deconvolution import deconvolve
     from privurn.inference.mixtures.results import default_grid
-    from privurn.output_files import write_file
-    from privurn.tables import write
 
     learned = found.informativeness()
     warn(found)
@@ -109,15 +107,7 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
         {} if extra["deconvolution"] is None else {"others": {"deconvolution": extra["deconvolution"].positive()}}
     )
     figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(PICTURES).items()]
-    target = asked.synthetic()
-    table = None if target is None else _synthetic(given, found, asked)
-    written = write_files(
-        found,
-        asked,
-        figures=figures,
-        synthetic=target,
-        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
-    )
+    written = write_files(found, asked, figures=figures, synthetic=lambda: _synthetic(given, found, asked))
     if asked.json:
         print_json(_as_json(given, found, extra) | {"files": written, **asked.extra})
         return

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import print_json, print_table, print_text, sweeps_bar
@@ -13,6 +14,7 @@ from privurn.cli.infer_answers import (
     diagnostics_of,
     interval,
     print_files,
+    print_left_out,
     print_length,
     short,
     warn,
@@ -39,7 +41,7 @@ Beside = Mapping[str, "tuple[Summary, ...]"]
 def model_of(given: "NoisyStatistics", asked: Asked) -> Any:
     """The model, and everything else checked that the chains need not be run for."""
     pictures = asked.pictures(PICTURES)
-    asked.synthetic((".csv",))
+    asked.synthetic()
     if asked.draws is not None and asked.draws < FEWEST_DRAWS:
         raise FormatError(f"chains need at least {FEWEST_DRAWS} draws.", hint="--draws auto")
     if "n" in pictures and given.n is not None:
@@ -78,14 +80,8 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
         for problem in highest.problems[:5]:
             note(f"  {problem}")
     pictures = [(found.plot(kind=kind, beside=beside), target) for kind, target in asked.pictures(PICTURES).items()]  # type: ignore[arg-type]
-    columns = given.mechanism.columns
-    written = write_files(
-        found,
-        asked,
-        figures=pictures,
-        synthetic=asked.synthetic((".csv",)),
-        write_synthetic=lambda path: report.write_synthetic_records(path, found, columns=columns, seed=asked.typed["seed"]),
-    )
+    records = partial(report.synthetic_table, found, columns=given.mechanism.columns, seed=asked.typed["seed"])
+    written = write_files(found, asked, figures=pictures, synthetic=records)
     if asked.json:
         print_json(_as_json(given, found, summaries, beside, highest) | {"files": written, **asked.extra})
         return
@@ -155,8 +151,7 @@ def _print(
             row.append("{} (+- {})".format(*map(short, highest[each.name])) if each.name in highest else "-")
         rows.append(row + diagnostics_of(each))
     print_table(f"Posterior from noisy statistics: {given.model}, {given.neighbouring}, {size}", columns, rows)
-    if len(summaries) > MOST_ROWS:
-        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    print_left_out(summaries)
     print_length(found, ", ".join(f"{name} {rate:.0%}" for name, rate in _acceptance(found.draws).items()))
     if found.approximation:
         print_text(found.approximation)

@@ -1,8 +1,9 @@
 """What `privurn infer` says about whole tables: figures and regressions from noisy marginals."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from privurn.cli.console import note, print_json, print_table, print_text
+from privurn.cli.console import note, print_json, print_table
 from privurn.cli.infer_answers import (
     MOST_ROWS,
     Asked,
@@ -10,6 +11,7 @@ from privurn.cli.infer_answers import (
     common_json,
     ends,
     print_files,
+    print_left_out,
     unbiased_of,
     warn,
     write_files,
@@ -45,24 +47,14 @@ def model_of(given: Any, asked: Asked) -> Any:
 
 def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
     """Warn, write, show."""
-    from privurn.output_files import write_file
-    from privurn.tables import write
-
     warn(found)
     said = {str(each) for each in found.cautions()}
     for problem in found.problems():
         if problem not in said:
             note(f"note: {problem}")
     figures = [(found.plot(kind=kind), target) for kind, target in asked.pictures(PICTURES).items()]
-    target = asked.synthetic()
-    table = None if target is None else found.synthetic(records=asked.records, seed=asked.seed)
-    written = write_files(
-        found,
-        asked,
-        figures=figures,
-        synthetic=target,
-        write_synthetic=lambda path: write_file(path, lambda partial: write(table, partial)),
-    )
+    records = partial(found.synthetic, records=asked.records, seed=asked.seed)
+    written = write_files(found, asked, figures=figures, synthetic=records)
     written |= write_folder(found, asked, made_from=found.table.mechanism.name)
     summaries = found.summary()
     if asked.json:
@@ -83,6 +75,5 @@ def finish(given: Any, found: "TablePosterior", asked: Asked) -> None:
         for one, each in zip(summaries[:MOST_ROWS], found.figures, strict=False)
     ]
     print_table(title, columns, rows_shown)
-    if len(summaries) > MOST_ROWS:
-        print_text(f"and {len(summaries) - MOST_ROWS:,} more (--json, -o FILE.nc)")
+    print_left_out(summaries)
     print_files(written)

@@ -1,8 +1,7 @@
 """Results beside each other: what taking sums for exact would say, and synthetic records."""
 
-import csv
 import math
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from privurn.errors import ModelError
 from privurn.inference.draws import Summary
 from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.output_files import write_file
-from privurn.tables.spreadsheet_text import marked
+from privurn.tables.output import number_table
 
 if TYPE_CHECKING:
     from privurn.inference.sums.fit import SumPosterior
@@ -135,19 +133,11 @@ def _row(name: str, value: float, deviation: float, low: float, high: float, lev
     )
 
 
-def write_synthetic_records(path: Path, found: "SumPosterior", *, columns: tuple[str, ...], seed: int | None) -> int:
-    """Records from the posterior predictive law (parameters and n of one draw, then as many records) as a new CSV file."""
+def synthetic_table(found: "SumPosterior", *, columns: Sequence[str], seed: int | None) -> Any:
+    """Records from the posterior predictive law (parameters and n of one draw, then as many records) as an Arrow table."""
     [records] = found.synthetic(seed=seed)
     if found.model.name == "dirichlet":
         records = np.exp(records)  # they are kept as logarithms
-    whole = found.model.name in ("bernoulli", "poisson")
-    rows = (records.astype(np.int64) if whole else records).tolist()
-    if found.model.name == "logistic":
-        rows = [[*covariates, int(response)] for *covariates, response in rows]
-
-    def write(target: Path) -> None:
-        with target.open("w", newline="", encoding="utf-8") as out:
-            csv.writer(out, lineterminator="\n").writerows([[marked(name) for name in columns], *rows])
-
-    write_file(path, write)
-    return len(rows)
+    named = dict(zip(columns, records.T, strict=True))
+    whole = columns if found.model.name in ("bernoulli", "poisson") else columns[-1:] if found.model.name == "logistic" else ()
+    return number_table(named | {name: named[name].astype(np.int64) for name in whole})

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from privurn.errors import ModelError
 from privurn.mechanisms.sums.noise_law import NoiseLaw
@@ -36,21 +36,17 @@ class Budget:
     neighbouring: Neighbouring = "replace-one"
     contributions: int = 1
     noise: NoiseName = "laplace"
-    size_noise: NoiseName | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        for name in (self.noise, self.size_noise or self.noise):
-            if name not in ("laplace", "discrete-laplace", "discrete-gaussian"):
-                raise ModelError(f"the noise {name!r} is not known.", hint="laplace, discrete-laplace or discrete-gaussian")
+        if self.noise not in get_args(NoiseName):
+            raise ModelError(f"the noise {self.noise!r} is not known.", hint="laplace, discrete-laplace or discrete-gaussian")
         if self.gaussian != (self.delta > 0.0):
             raise ModelError(
                 "Gaussian noise needs a positive delta, and Laplace noise none.",
                 hint="noise='discrete-gaussian' with delta=1e-6, or noise='laplace' with delta=0",
             )
-        if self.size_noise is not None and (self.size_noise == "discrete-gaussian") != self.gaussian:
-            raise ModelError("the noise of the sums and that of n must be both Laplace or both Gaussian.")
         if self.epsilon_n is not None and not 0.0 < self.epsilon_n <= LARGEST_EPSILON:
             raise ModelError(
                 f"epsilon_n must be positive and at most {LARGEST_EPSILON:g}.",
@@ -105,10 +101,7 @@ def with_least_noise(make: Callable[[NoiseLaw, NoiseLaw | None], M], *, budget: 
     else:
         scale = k * step * unit.l1_units / budget.sums
         size_scale = None if budget.epsilon_n is None else k / budget.epsilon_n
-    size = None
-    if size_scale is not None:
-        fine = (budget.size_noise or "discrete-laplace") == "laplace"
-        size = NoiseLaw(kind=kind, scale=_rounded(size_scale), step=FINE_STEP if fine else 1.0)
+    size = None if size_scale is None else NoiseLaw(kind=kind, scale=_rounded(size_scale))
     return on_the_private_side(make(NoiseLaw(kind=kind, scale=_rounded(scale), step=step), size), make=make, budget=budget)
 
 
