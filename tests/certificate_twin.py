@@ -430,6 +430,7 @@ def check_numbers(raw, certificate, made, parameters):
     for (_, field), noise in zip(rows, noises, strict=True):
         must(field is not None and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", field))
         must(Fraction(field) / Fraction(noise["step"]) % 1 == 0)
+        must(abs(Fraction(field)) <= 2**63 * (1 + Fraction(noise["step"])))  # records, and steps of noise
 
 
 def rows_of(raw):

@@ -4,6 +4,7 @@ The arrays are NumPy's, so that everything works without xarray being imported; 
 """
 
 import json
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,11 +45,11 @@ class Summary:
     lower: float
     upper: float
     level: float
-    effective_draws: float
-    tail_effective_draws: float
-    mean_effective_draws: float
-    r_hat: float | None
-    standard_error: float
+    effective_draws: float = math.nan
+    tail_effective_draws: float = math.nan
+    mean_effective_draws: float = math.nan
+    r_hat: float | None = None
+    standard_error: float = math.nan
     unbiased: float | None = None
     unbiased_error: float | None = None
     assumed: str | None = None

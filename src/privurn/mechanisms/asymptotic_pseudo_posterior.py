@@ -52,6 +52,7 @@ class AsymptoticPseudoPosterior(Mechanism):
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         f"asymptotic pseudo-posterior, {variant}": {"variant": variant} for variant in get_args(Variant)
     }
+    name: ClassVar[str] = "asymptotic-pseudo-posterior"
 
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)
@@ -63,11 +64,6 @@ class AsymptoticPseudoPosterior(Mechanism):
             raise ModelError("weighted-e and censor-w need a positive threshold, the others none.", hint="threshold=epsilon/2")
         if not 0.0 < self.downscale <= 1.0:
             raise ModelError("downscale must lie in (0, 1].")
-
-    @property
-    def name(self) -> str:
-        """asymptotic-pseudo-posterior."""
-        return "asymptotic-pseudo-posterior"
 
     @property
     def profile(self) -> PrivacyProfile:

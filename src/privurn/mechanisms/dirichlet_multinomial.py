@@ -59,6 +59,7 @@ class DirichletMultinomial(Mechanism):
         "an urn that starts with prior records in every cell of the public domain, holds the confidential records as well, "
         "and is drawn from with reinforcement"
     )
+    name: ClassVar[str] = "dirichlet-multinomial"
 
     def __post_init__(self) -> None:
         alphas = (self.alpha,) if isinstance(self.alpha, Fraction) else self.alpha
@@ -75,11 +76,6 @@ class DirichletMultinomial(Mechanism):
                 f"the alphas have no common denominator of at most {LONGEST_DENOMINATOR:,} bits.",
                 hint="Write them as decimals, or as fractions of one denominator",
             )
-
-    @property
-    def name(self) -> str:
-        """dirichlet-multinomial."""
-        return "dirichlet-multinomial"
 
     @property
     def profile(self) -> DirichletMultinomialProfile | AddRemoveDirichletMultinomialProfile:

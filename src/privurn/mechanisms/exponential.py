@@ -63,6 +63,7 @@ class ExponentialHistogram(Mechanism):
     forecast: ClassVar[bool] = False
     in_words: ClassVar[str] = "a histogram drawn with a probability that falls with its distance from the data"
     why_not: ClassVar[str] = "its normaliser is a sum over all histograms, and another one for each confidential histogram"
+    name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -85,11 +86,6 @@ class ExponentialHistogram(Mechanism):
             raise ModelError("only the loss 'w1' knows distances between cells.", hint="Leave the gaps out, or use loss='w1'")
         if len(self.gaps) != self.cells - 1 or not all(isinstance(gap, Fraction) and gap > 0 for gap in self.gaps):
             raise ModelError("gaps must be positive rationals, one less than there are cells.")
-
-    @property
-    def name(self) -> str:
-        """Its name in certificates."""
-        return "exponential"
 
     @property
     def profile(self) -> ExponentialMechanismProfile:

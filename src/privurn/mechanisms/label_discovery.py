@@ -126,15 +126,11 @@ class DiscoveredUrn(Mechanism):
     in_words: ClassVar[str] = (
         "noisy counts that decide which labels may be named, then an urn on those labels and \u201cother\u201d"
     )
+    name: ClassVar[str] = "label-discovery"
 
     def __post_init__(self) -> None:
         if (self.urn.n, self.urn.records) != (self.n, self.records):
             raise ModelError("the urn and the release differ in their numbers of records.")
-
-    @property
-    def name(self) -> str:
-        """label-discovery."""
-        return "label-discovery"
 
     @property
     def cells(self) -> int:  # type: ignore[override]

@@ -109,6 +109,7 @@ class NoisyMarginals(Mechanism):
     inferred_from: ClassVar[Kind] = "table"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # cells taken jointly are compared, and not whole tables
     rows_are: ClassVar[str] = "noisy counts of marginals"
+    name: ClassVar[str] = "noisy-marginals"
 
     def __post_init__(self) -> None:
         if self.n is not None and self.n < 1:
@@ -136,11 +137,6 @@ class NoisyMarginals(Mechanism):
         for scale in self.scales:
             check_scale(scale)
         _ = self.profile  # checks the rest
-
-    @property
-    def name(self) -> str:
-        """As in the registry."""
-        return "noisy-marginals"
 
     @cached_property
     def layout(self) -> MarginalLayout:

@@ -88,6 +88,7 @@ class Marginals(Recipe):
     alias: ClassVar[str] = "noisy-marginals"
     keeps_n_secret: ClassVar[bool] = True
     whole_tables: ClassVar[bool] = True
+    publishes_records: ClassVar[bool] = False
 
     order: int | None = option("Most columns of a marginal, 1 to 3; left out 3, or 2 where delta is 0.")
     workload: Any = option(
@@ -95,11 +96,6 @@ class Marginals(Recipe):
     )
     noise: TreeNoise | None = option("discrete-gaussian or discrete-laplace; left out, the one that suits delta.")
     copies: int = option("Synthetic tables drawn from the posterior; 1 (default): the most probable one.", default=1)
-
-    @property
-    def publishes_records(self) -> bool:
-        """What is measured are counts; records are made from them."""
-        return False
 
     def check(self) -> None:
         """Words and numbers that are known."""

@@ -129,6 +129,9 @@ class PerturbedTree(Mechanism):
     inferred_from: ClassVar[Kind] = "tree"
     in_words: ClassVar[str] = "counts of ranges of values, wide ones and narrow ones, with random noise added to each"
     rows_are: ClassVar[str] = "noisy counts of a tree"
+    name: ClassVar[str] = "noisy-tree"
+    beside: ClassVar[tuple[str, ...]] = ("depth", "node", "count")
+    """Depth and number of each node, and its noisy count."""
 
     def __post_init__(self) -> None:
         if not self.special:
@@ -154,11 +157,6 @@ class PerturbedTree(Mechanism):
         for scale in (*self.scales, *(() if self.special_scale is None else (self.special_scale,))):
             check_scale(scale)
         _ = self.profile  # checks the rest
-
-    @property
-    def name(self) -> str:
-        """noisy-tree."""
-        return "noisy-tree"
 
     @property
     def cells(self) -> int:  # type: ignore[override]
@@ -190,11 +188,6 @@ class PerturbedTree(Mechanism):
     def records(self) -> int:  # type: ignore[override]
         """What is drawn are the measurements."""
         return self.rows
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """Depth and number of each node, and its noisy count."""
-        return ("depth", "node", "count")
 
     def likelihood(self, published: Numbers) -> TreeMeasurements:
         """Noisy counts of nodes, in the order of the published table."""

@@ -80,6 +80,7 @@ class PerturbedHistogram(Mechanism):
         "perturbed-histogram, Gaussian": {"noise": "discrete-gaussian"},
         "perturbed-histogram, counts": {"publish": "counts", "records": None},
     }
+    name: ClassVar[str] = "perturbed-histogram"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
@@ -96,11 +97,6 @@ class PerturbedHistogram(Mechanism):
                 hint="Use a coarser domain, or an urn, in which empty cells cost nothing",
             )
         _ = self.profile  # checks noise and scale
-
-    @property
-    def name(self) -> str:
-        """perturbed-histogram."""
-        return "perturbed-histogram"
 
     @property
     def profile(self) -> NoisyCountsProfile:

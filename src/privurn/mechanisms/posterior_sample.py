@@ -75,16 +75,12 @@ class PosteriorSample(Mechanism):
     rows_are: ClassVar[str] = "cell probabilities"
     in_words: ClassVar[str] = "cell probabilities drawn from the posterior distribution of a Dirichlet prior"
     ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {"posterior-sample": {"records": None}}  # its records are a resolution
+    name: ClassVar[str] = "posterior-sample"
 
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:
             raise ModelError(f"the number of draws must be from 1 to {MOST_DRAWS:,}.")
         _ = self.urn  # checks the rest
-
-    @property
-    def name(self) -> str:
-        """posterior-sample."""
-        return "posterior-sample"
 
     @property
     def urn(self) -> DirichletMultinomial:
@@ -188,14 +184,11 @@ class PosteriorDraws(Recipe):
     alias: ClassVar[str] = "posterior-sample"
     offered: ClassVar[str | None] = "cell probabilities at the same guarantee"
     keeps_n_secret: ClassVar[bool] = True
+    publishes_records: ClassVar[bool] = False
+    """Probabilities; its records are their resolution."""
 
     alpha: Number | Sequence[Number] | None = option("Prior records in each cell. Default: the smallest that is private.")
     draws: int = option("How many posterior samples, 1 where left out.", default=1)
-
-    @property
-    def publishes_records(self) -> bool:
-        """Probabilities; its records are their resolution."""
-        return False
 
     def check(self) -> None:
         """Numbers in their range."""

@@ -91,6 +91,7 @@ class PseudoPosterior(Mechanism):
         "pseudo-posterior": {"model": ...},
         "pseudo-posterior, reference": {"model": ..., "reference": ...},
     }
+    name: ClassVar[str] = "pseudo-posterior"
 
     def __post_init__(self) -> None:
         check_numeric(self.domain, self.model)
@@ -107,11 +108,6 @@ class PseudoPosterior(Mechanism):
             self.model.check_finite(self.reference.grid())
         if self.cells * self.model.size > MOST_TERMS:
             raise DomainError("cells times grid points are too many.", hint="Use a coarser domain or fewer points")
-
-    @property
-    def name(self) -> str:
-        """pseudo-posterior."""
-        return "pseudo-posterior"
 
     @property
     def cells(self) -> int:  # type: ignore[override]

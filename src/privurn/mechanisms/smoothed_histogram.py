@@ -44,15 +44,11 @@ class SmoothedHistogram(Mechanism):
     weight: Fraction
 
     in_words: ClassVar[str] = "records drawn from the histogram of the data, mixed with the uniform distribution"
+    name: ClassVar[str] = "smoothed-histogram"
 
     def __post_init__(self) -> None:
         check_sizes(n=self.n, cells=self.cells, records=self.records)
         check_smoothing(self.weight, name="weight", positive=True)
-
-    @property
-    def name(self) -> str:
-        """smoothed-histogram."""
-        return "smoothed-histogram"
 
     @property
     def profile(self) -> SmoothedHistogramProfile:

@@ -13,6 +13,7 @@ composition t adds order by order, and rho adds; `compose` does that before it g
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from privurn.errors import ModelError
 from privurn.privacy.laws.noise import SymmetricProfile, check_positive
@@ -29,14 +30,11 @@ class ZeroConcentratedProfile(SymmetricProfile):
     """Any rho-zCDP mechanism: the bound above at its best order, and never above Pinsker's sqrt(rho/2)."""
 
     rho: float
+    tight: ClassVar[bool] = False
+    """A bound for the whole class."""
 
     def __post_init__(self) -> None:
         check_positive("rho", self.rho)
-
-    @property
-    def tight(self) -> bool:
-        """A bound for the whole class."""
-        return False
 
     @property
     def zcdp(self) -> float:
@@ -70,6 +68,8 @@ class RenyiProfile(SymmetricProfile):
     """
 
     orders: tuple[tuple[float, float], ...]
+    tight: ClassVar[bool] = False
+    """A bound for the whole class."""
 
     def __post_init__(self) -> None:
         if not self.orders:
@@ -77,11 +77,6 @@ class RenyiProfile(SymmetricProfile):
         for order, divergence in self.orders:
             if not (order > 1.0 and math.isfinite(order) and divergence >= 0.0):
                 raise ModelError("each order must be above 1 and each divergence at least 0.", hint="For example (2.0, 0.1)")
-
-    @property
-    def tight(self) -> bool:
-        """A bound for the whole class."""
-        return False
 
     def divergence(self, order: float) -> float:
         """Bound at any order: that of the next listed one, since the divergence grows with the order; infinite above."""

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,11 +249,7 @@ class CountSampler:
     engine: LatentCounts
     reduction: Reduction
     shared: bool = False
-
-    @property
-    def name(self) -> str:
-        """latent-counts."""
-        return "latent-counts"
+    name: ClassVar[str] = "latent-counts"
 
     @property
     def monitored(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ A sweep     w given T and what was released (inverse Gaussian), T drawn for that
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class LimitChain:
 
     model: Model
     observed: Observed
+    name: ClassVar[str] = "Gaussian limit of the sums (approximate)"
 
     def __post_init__(self) -> None:
         if not has_limit(self.model):
@@ -64,11 +65,6 @@ class LimitChain:
     @property
     def _plain(self) -> LatentChain:
         return LatentChain(model=self.model, observed=self.observed)
-
-    @property
-    def name(self) -> str:
-        """Which chain; that it is approximate stands in its name."""
-        return "Gaussian limit of the sums (approximate)"
 
     @property
     def monitored(self) -> tuple[str, ...]:

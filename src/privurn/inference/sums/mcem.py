@@ -21,7 +21,7 @@ says where the likelihood does not fall. penalty="prior" finds the posterior mod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,11 +133,7 @@ class _Climbing(LatentChain):
     gain: float = GAIN
     later_gain: float = 0.0
     weight: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Which chain."""
-        return "Monte Carlo EM"
+    name: ClassVar[str] = "Monte Carlo EM"
 
     def start(self, rng: np.random.Generator) -> Arrays:
         """A draw from the posterior, and records that the model gives there."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,8 @@ class _SumModel:
     n_parameters: int = 1
     standard_width: int = 1
     summary_size: int = 2
-
-    @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]:
-        """None."""
-        return {}
-
-    @property
-    def coords(self) -> Mapping[str, Any]:
-        """None."""
-        return {}
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    coords: ClassVar[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -117,20 +117,8 @@ def _point(name: str, value: float, level: float) -> Summary:
 
 
 def _row(name: str, value: float, deviation: float, low: float, high: float, level: float) -> Summary:
-    nothing = float("nan")
-    return Summary(
-        name=name,
-        mean=float(value),
-        deviation=float(deviation),
-        lower=float(low),
-        upper=float(high),
-        level=level,
-        effective_draws=nothing,
-        tail_effective_draws=nothing,
-        mean_effective_draws=nothing,
-        r_hat=None,
-        standard_error=nothing,
-    )
+    ends = {"lower": float(low), "upper": float(high)}
+    return Summary(name=name, mean=float(value), deviation=float(deviation), level=level, **ends)
 
 
 def synthetic_table(found: "SumPosterior", *, columns: Sequence[str], seed: int | None) -> Any:

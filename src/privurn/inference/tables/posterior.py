@@ -188,10 +188,6 @@ class TablePosterior(Posterior):
                 lower=float(ends[each.name][0]) if each.name in ends else each.estimate - reach * each.deviation,
                 upper=float(ends[each.name][1]) if each.name in ends else each.estimate + reach * each.deviation,
                 level=chosen,
-                effective_draws=float("nan"),
-                tail_effective_draws=float("nan"),
-                mean_effective_draws=float("nan"),
-                r_hat=None,
                 standard_error=0.0,
             )
             for each in self.figures

@@ -141,6 +141,9 @@ class WholeNumberChannel(LatticeChannel):
 
     steps: int = 0
     whole: ClassVar[bool] = True
+    remarks: ClassVar[tuple[str, ...]] = ()
+    """None: nothing is rounded."""
+    density_error: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         lower, upper = check_bounds(self.bounds)
@@ -163,11 +166,6 @@ class WholeNumberChannel(LatticeChannel):
         """It is on whole numbers."""
         return
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """None: nothing is rounded."""
-        return ()
-
     def log_table(self, released: NDArray[np.int64], *, categories: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Over the outputs that occur."""
         seen, code = np.unique(released, return_inverse=True)
@@ -178,8 +176,3 @@ class WholeNumberChannel(LatticeChannel):
     def log_density(self, released: ArrayLike, data: ArrayLike) -> NDArray[np.float64]:
         """Log probability; exact."""
         return self.log_mass(released, data)
-
-    @property
-    def density_error(self) -> float:
-        """None."""
-        return 0.0

@@ -59,6 +59,8 @@ class HistogramStatistic(Statistic):
     bounds: tuple[float, float]
     bins: int
     kind: ClassVar[str] = "histogram"
+    l1: ClassVar[int] = 2
+    l2_squared: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
@@ -69,16 +71,6 @@ class HistogramStatistic(Statistic):
     def dimension(self) -> int:  # type: ignore[override]
         """One coordinate for each bin."""
         return self.bins
-
-    @property
-    def l1(self) -> int:
-        """Two counts move by one."""
-        return 2
-
-    @property
-    def l2_squared(self) -> int:
-        """Two counts move by one."""
-        return 2
 
     def entries(self, data: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """1 in the record's bin."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from privurn.privacy.conversions import ZeroConcentratedProfile
 from privurn.privacy.laws.noise import SymmetricProfile, check_positive
@@ -18,15 +19,12 @@ class VectorLaplaceProfile(SymmetricProfile):
 
     epsilon0: float
     zcdp: float
+    tight: ClassVar[bool] = False
+    """Only the point (e0, 0) is attained."""
 
     def __post_init__(self) -> None:
         check_positive("epsilon0", self.epsilon0)
         check_positive("zcdp", self.zcdp)
-
-    @property
-    def tight(self) -> bool:
-        """Only the point (e0, 0) is attained."""
-        return False
 
     @property
     def pure_epsilon(self) -> float:
