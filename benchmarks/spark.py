@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,13 +61,17 @@ def timed(work: Callable[[], Any]) -> Took:
 
 def best(work: Callable[[], Any], repeats: int) -> Took:
     """The fastest of several runs, in both respects, after one that is not counted."""
-    return in_turns([work], repeats)[0]
+    return fastest([took for [took] in repeated([work], repeats)])
 
 
-def in_turns(works: list[Callable[[], Any]], repeats: int) -> list[Took]:
-    """The same of several, one after the other each time: Java compiles as it goes, and so what comes later has less to do."""
-    took = [[timed(work) for work in works] for _ in range(repeats + 1)][1:]
-    return [Took(min(each.clock for each in own), min(each.work for each in own)) for own in zip(*took, strict=True)]
+def repeated(works: list[Callable[[], Any]], repeats: int) -> list[list[Took]]:
+    """What each took each time, in turns: Java compiles as it goes, and so what comes later has less to do."""
+    return [[timed(work) for work in works] for _ in range(repeats + 1)][1:]
+
+
+def fastest(took: Sequence[Took]) -> Took:
+    """By the clock, and of processors, which need not be the same run."""
+    return Took(min(each.clock for each in took), min(each.work for each in took))
 
 
 def ratio(one: Took, other: Took) -> str:
@@ -84,8 +88,10 @@ def counting(session: Any, rows: int, folder: Path, repeats: int) -> None:
         with open_table(frame) as source:
             assert count_cells(source, JointDomain({"x": Grid(0, CELLS - 1, 1)})).n == rows
 
-    bare, took = in_turns([lambda: frame.groupBy("x").count().toArrow(), ours], repeats)
+    pairs = repeated([lambda: frame.groupBy("x").count().toArrow(), ours], repeats)
+    bare, took = map(fastest, zip(*pairs, strict=True))
     print(f"count {rows:,} records: bare GROUP BY {bare}, privurn {took}: {ratio(took, bare)} times as long, target 1.3")
+    print(f"  of each repeat: {', '.join(ratio(own, other) for other, own in pairs)}")
 
 
 def writing(session: Any, records: int, folder: Path, repeats: int) -> None:
