@@ -10,7 +10,7 @@ import pytest
 
 import privurn
 from privurn.counts import CountTable
-from privurn.domain import Bounds, Categories, Grid
+from privurn.domain import Bins, Bounds, Categories, Grid
 from privurn.errors import FormatError
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
@@ -127,3 +127,27 @@ def test_what_executors_cannot_do_is_noticed_before_it_is_paid_for(monkeypatch, 
         privurn.privatise(there, **asked)
     session.conf.unset("spark.privurn.staging")
     assert not ledger.entries()
+
+
+@pytest.mark.long
+def test_whole_tables_are_written_by_executors_too(monkeypatch, tmp_path):
+    """In order as the driver would write them, with the types that a table made at once has."""
+    local_session()
+    n, domain = 3_500, {"age": Grid(0, 63, 1), "region": Categories(["=north", "south"], nulls="cell"), "half": Bins([0, 1, 2])}
+    table = pa.table({"age": np.arange(n) % 64, "region": ["=north", "south", None, "south", "south"] * (n // 5)})
+    frame = spark_frame(table.append_column("half", pa.array(np.arange(n) % 4 / 2)))
+    asked = {"domain": domain, "epsilon": 4, "delta": 1e-6}
+    at_once = privurn.release(frame, privurn.Marginals(order=2), **asked)
+    monkeypatch.setattr(blocks, "SIZE", 1_000)
+    out = privurn.release(frame, privurn.Marginals(order=2), **asked)
+    for file_format in ("parquet", "csv"):
+        saved = out.save(tmp_path / file_format, file_format=file_format)
+        assert privurn.verify(tmp_path / file_format).valid
+        assert (saved.certificate["synthetic"]["file"], saved.certificate["synthetic"]["rows"]) == ("manifest.json", n)
+        assert len(list((tmp_path / file_format / "data").iterdir())) == 4
+    expanded = out.synthetic.table.to_arrow()
+    assert expanded.schema == at_once.synthetic.table.schema
+    assert pq.read_table(tmp_path / "parquet" / "data").equals(expanded)
+    assert out.data.toArrow().to_pylist() == expanded.to_pylist()
+    assert out.data.schema == at_once.data.schema
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["csv", "parquet"]

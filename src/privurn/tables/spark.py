@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from privurn.counts import other_size
 from privurn.errors import FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.dialects import SPARK
@@ -85,7 +86,10 @@ class SparkEngine:
         return SparkAnswer(self.session.sql(f"WITH {known} {query}"))
 
     def register(self, name: str, table: Any, /) -> None:
-        """A small table, sent to every executor."""
+        """A small table, sent to every executor, that records are joined with by its first column."""
+        # a key that is there twice would count them twice, and a frame is not read again, so that it would be noticed
+        if len(table.column(0).unique()) < table.num_rows:
+            raise other_size()
         self.view(name, self.session.createDataFrame(table, spark_schema(table)).hint("broadcast"))
 
     def view(self, name: str, frame: Any) -> None:
