@@ -68,7 +68,8 @@ def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, 
 
     words, size = key_stream(key), int(classes.sum())
     own = np.repeat(np.arange(len(classes)), classes)
-    cells = [np.repeat(*each)[arrangement(size, words, own)] for each in columns]
+    first, *others = (np.repeat(*each) for each in columns)
+    cells = [first, *(each[arrangement(size, words, own)] for each in others)]  # each is paired with the first
     if redraw is not None:
         leave_empty(cells, *redraw, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53)
     for j, each in fine.items():
