@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pytest
 
 import privurn
 from privurn.counts import CountTable
-from privurn.domain import Bins, Bounds, Categories, Grid
+from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import FormatError
+from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.tables import blocks
@@ -31,7 +34,21 @@ print(*task(1))
 """
 
 
-def test_what_executors_run_does_not_need_privurn_there(tmp_path):
+def drawn_blocks():
+    counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
+    return Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Here())
+
+
+def table_of_blocks():
+    domain = TableDomain({"x": Grid(0, 1, 1), "y": Categories(["a", "b"])}, [{"x": 1, "y": "b"}])
+    mixture = MixtureOfProducts(domain.sizes, np.array([0.4, 0.6]), np.array([[0.2, 0.8, 0.5, 0.5], [0.7, 0.3, 0.1, 0.9]]))
+    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "words": SeededEntropy(1).words}
+    parts = [each for number in range(2) for each in table_blocks(mixture, 20, number=number, **options)]
+    return Blocks(values_of(domain, 1), blocks=tuple(parts), tasks=Here())
+
+
+@pytest.mark.parametrize("made", [drawn_blocks, table_of_blocks])
+def test_what_executors_run_does_not_need_privurn_there(tmp_path, made):
     if reason := why_not():
         pytest.skip(reason)
     from pyspark import cloudpickle
@@ -44,9 +61,7 @@ def test_what_executors_run_does_not_need_privurn_there(tmp_path):
             (tmp_path / "task").write_bytes(cloudpickle.dumps(task))
             return super().answers(task, number)
 
-    counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
-    drawn = Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Packed())
-    here = drawn.write(tmp_path, "parquet")
+    here = replace(made(), tasks=Packed()).write(tmp_path, "parquet")
     done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=True)
     name, rows, sha256 = done.stdout.split()
     assert (int(rows), sha256) == here[1][1:]  # the same bytes, whoever writes them
