@@ -69,7 +69,7 @@ def read(data):
         with open_table(data) as source:
             wanted = ", ".join(f"{source.value(name)} AS v{i}" for i, name in enumerate(source.types))
             found = source.connection.sql(f"SELECT {wanted} FROM t").to_arrow_table().to_pylist()
-            return list(source.types), source.untyped, sorted(map(repr, found)), source.rows()
+            return list(source.types), source.untyped, sorted(map(repr, found)), source.size()
     except FormatError:
         return "refused"
 

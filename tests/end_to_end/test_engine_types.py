@@ -13,7 +13,7 @@ import privurn
 from hostile_table import cells, labels, untyped
 from privurn.domain import Bins, Categories, Dates, Grid
 from privurn.errors import DomainError, FormatError
-from privurn.tables import spark_files
+from privurn.tables import open_table, spark_files
 from spark_session import asked, local_session, spark_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -111,7 +111,18 @@ CLOCKS = (
     " 10:00:60",
     " 10:00:00.",
 )
-OFFSETS = ("", "Z", " UTC", "+02", "-0230", "+15:59", "-15:59", "+16", "+1", "-00:30", " Z", "+02:30:15", " +02", "+14:60")
+OFFSETS = (
+    *("", "Z", " UTC", "+02", "-0230", "+15:59", "-15:59", "+16", "+1", "-00:30", " Z", "+02:30:15", " +02", "+14:60"),
+    *("+00:53:28", "-15:59:59", "+16:00:00", "-00:00:01", "+00:00:60", "+0053:28", "+005328", "+02:3", "z", "GMT"),
+)
+
+
+def moments(data):
+    """Microseconds that each text stands for."""
+    with open_table(data) as source:
+        read = source.dialect.moment(source.value("x"), source.types["x"])
+        found = source.connection.sql(f"SELECT {source.reference('x')} AS x, {read} AS moment FROM t").to_arrow_table()
+    return dict(zip(found["x"].to_pylist(), found["moment"].to_pylist(), strict=True))
 
 
 @pytest.mark.long
@@ -123,6 +134,8 @@ def test_text_is_the_same_date_or_none_in_every_session(tmp_path, ansi):
     domain = {"x": Dates("2024-01-01", "2024-12-31", "minute", outside="null", nulls="cell")}
     here = cells(untyped(written), domain)
     assert len(here[0]) > 80
+    exact = moments(untyped(written))
+    assert sum(each is not None for each in exact.values()) > 300
     session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
     before = {name: session.conf.get(name) for name in ("spark.sql.ansi.enabled", "spark.sql.timestampType")}
     try:
@@ -130,6 +143,7 @@ def test_text_is_the_same_date_or_none_in_every_session(tmp_path, ansi):
         for kind in ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
             session.conf.set("spark.sql.timestampType", kind)
             assert cells(spark_frame(written), domain) == here
+            assert moments(spark_frame(written)) == exact
             assert cells(spark_files.SparkFiles(path, **asked()), domain) == cells(path, domain) == here
     finally:
         for name, value in before.items():

@@ -53,22 +53,28 @@ blocks.SIZE = 1_000
 DRIVER = (
     BEGINNING
     + """
-write_part = blocks.write_part
+write_records = blocks.write_records
 
-def written(rows, places, counts, key, folder, suffix):
+def written(table, folder, suffix):
     if not os.path.exists(here / "go-writing"):
         open(os.path.join(folder, f"half-{os.getpid()}.{suffix}"), "w").write("half")
     wait("writing")
-    return write_part(rows, places, counts, key, folder, suffix)
+    return write_records(table, folder, suffix)
 
-blocks.write_part = written
-frame = spark.range(0, 4_000, 1, 4).selectExpr("id % 7 AS age").mapInArrow(slowly, "age bigint")
-out = privurn.release(
-    frame, privurn.Urn(records=3_500), domain={"age": privurn.Grid(0, 6, 1)}, epsilon=1, delta=1e-6, ledger=ledger
-)
+blocks.write_records = written
+age, region = privurn.Grid(0, 6, 1), privurn.Grid(0, 2, 1)
+frame = spark.range(0, 4_000, 1, 4).selectExpr("id % 7 AS age", "id % 3 AS region")
+frame = frame.mapInArrow(slowly, "age bigint, region bigint")
+out = privurn.release(frame, MADE, epsilon=1, delta=1e-6, ledger=ledger)
 out.save(here / "out")
 """
 )
+
+MADE = {
+    "an urn": "privurn.Urn(records=3_500), domain={'age': age}",
+    "a whole table": "privurn.Marginals(records=3_500), domain={'age': age, 'region': region}",
+}
+URN, TABLE = (DRIVER.replace("MADE", each) for each in MADE.values())
 
 NOISING = (
     BEGINNING
@@ -106,7 +112,7 @@ def master(logs):
         yield address
 
 
-def driver(master, folder, *waiting, script=DRIVER, epsilon=1.5):
+def driver(master, folder, *waiting, script=URN, epsilon=1.5):
     (folder / "driver.py").write_text(script)
     Ledger.create(folder / "ledger", epsilon=epsilon, delta=1e-5)
     words = [sys.executable, "driver.py", master, str(folder), *waiting]
@@ -124,8 +130,9 @@ def executor_of(folder: Path, stage, process):
     return int(found[0].read_text())
 
 
-def test_executors_killed_while_they_count_and_while_they_write_change_nothing(master, tmp_path):
-    process = driver(master, tmp_path, "counting", "writing")
+@pytest.mark.parametrize("script", [URN, TABLE], ids=MADE)
+def test_executors_killed_while_they_count_and_while_they_write_change_nothing(master, tmp_path, script):
+    process = driver(master, tmp_path, "counting", "writing", script=script)
     try:
         for stage in ("counting", "writing"):
             os.kill(executor_of(tmp_path, stage, process), signal.SIGKILL)

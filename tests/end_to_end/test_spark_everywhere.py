@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parent
 SUITE = ("test_engines.py", "test_engine_files.py", "test_engine_types.py", "test_spark_output.py")
-AT_LEAST = 104
+AT_LEAST = 106
 """Tests of the suite."""
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pytest
 
 import privurn
 from privurn.counts import CountTable
-from privurn.domain import Bounds, Categories, Grid
+from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import FormatError
+from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.tables import blocks
@@ -31,7 +34,21 @@ print(*task(1))
 """
 
 
-def test_what_executors_run_does_not_need_privurn_there(tmp_path):
+def drawn_blocks():
+    counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
+    return Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Here())
+
+
+def table_of_blocks():
+    domain = TableDomain({"x": Grid(0, 1, 1), "y": Categories(["a", "b"])}, [{"x": 1, "y": "b"}])
+    mixture = MixtureOfProducts(domain.sizes, np.array([0.4, 0.6]), np.array([[0.2, 0.8, 0.5, 0.5], [0.7, 0.3, 0.1, 0.9]]))
+    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "words": SeededEntropy(1).words}
+    parts = [each for number in range(2) for each in table_blocks(mixture, 20, number=number, **options)]
+    return Blocks(values_of(domain, 1), blocks=tuple(parts), tasks=Here())
+
+
+@pytest.mark.parametrize("made", [drawn_blocks, table_of_blocks])
+def test_what_executors_run_does_not_need_privurn_there(tmp_path, made):
     if reason := why_not():
         pytest.skip(reason)
     from pyspark import cloudpickle
@@ -44,9 +61,7 @@ def test_what_executors_run_does_not_need_privurn_there(tmp_path):
             (tmp_path / "task").write_bytes(cloudpickle.dumps(task))
             return super().answers(task, number)
 
-    counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
-    drawn = Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Packed())
-    here = drawn.write(tmp_path, "parquet")
+    here = replace(made(), tasks=Packed()).write(tmp_path, "parquet")
     done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=True)
     name, rows, sha256 = done.stdout.split()
     assert (int(rows), sha256) == here[1][1:]  # the same bytes, whoever writes them
@@ -127,3 +142,27 @@ def test_what_executors_cannot_do_is_noticed_before_it_is_paid_for(monkeypatch, 
         privurn.privatise(there, **asked)
     session.conf.unset("spark.privurn.staging")
     assert not ledger.entries()
+
+
+@pytest.mark.long
+def test_whole_tables_are_written_by_executors_too(monkeypatch, tmp_path):
+    """In order as the driver would write them, with the types that a table made at once has."""
+    local_session()
+    n, domain = 3_500, {"age": Grid(0, 63, 1), "region": Categories(["=north", "south"], nulls="cell"), "half": Bins([0, 1, 2])}
+    table = pa.table({"age": np.arange(n) % 64, "region": ["=north", "south", None, "south", "south"] * (n // 5)})
+    frame = spark_frame(table.append_column("half", pa.array(np.arange(n) % 4 / 2)))
+    asked = {"domain": domain, "epsilon": 4, "delta": 1e-6}
+    at_once = privurn.release(frame, privurn.Marginals(order=2), **asked)
+    monkeypatch.setattr(blocks, "SIZE", 1_000)
+    out = privurn.release(frame, privurn.Marginals(order=2), **asked)
+    for file_format in ("parquet", "csv"):
+        saved = out.save(tmp_path / file_format, file_format=file_format)
+        assert privurn.verify(tmp_path / file_format).valid
+        assert (saved.certificate["synthetic"]["file"], saved.certificate["synthetic"]["rows"]) == ("manifest.json", n)
+        assert len(list((tmp_path / file_format / "data").iterdir())) == 4
+    expanded = out.synthetic.table.to_arrow()
+    assert expanded.schema == at_once.synthetic.table.schema
+    assert pq.read_table(tmp_path / "parquet" / "data").equals(expanded)
+    assert out.data.toArrow().to_pylist() == expanded.to_pylist()
+    assert out.data.schema == at_once.data.schema
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["csv", "parquet"]

@@ -29,6 +29,7 @@ from privurn.tables.columns import read_numbers
 from privurn.tables.csv_header import read_header
 from privurn.tables.numeric import numeric_batches
 from privurn.tables.rows import read_cells
+from privurn.tables.spark import SparkEngine
 
 NAMES = [
     *["joint_cell", "n", "label", "cell", "t", "readable_0", "present_0", "c0", "c1", "k0", "key", "categories_0", "stored"],
@@ -409,6 +410,13 @@ def test_what_was_counted_is_the_tables_own_number_of_rows(kind, folder):
         frame = FRAMES[kind](pa.table({"x": ["a", "b", "b"], "y": [1, 2, 3]}), folder)
         with open_table(frame) as source, pytest.raises(DomainError, match="every record of the table once"):
             read(doubled(source), domain)
+
+
+def test_spark_is_given_no_list_that_would_count_a_record_twice():
+    """It reads a frame once, so that nothing else would notice."""
+    twice = pa.table({"key": ["a", "b", "a"], "cell": [0, 1, 0]})
+    with pytest.raises(DomainError, match="every record of the table once"):
+        SparkEngine(session=None).register("categories_0", twice)
 
 
 @settings(max_examples=15)

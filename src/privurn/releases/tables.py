@@ -78,7 +78,7 @@ def release_table(
         if n is not None and counts.n != n:
             raise other_size()
         tell_custodian(special.remarks(counts.n))
-        kind = source.kind
+        kind, tasks = source.kind, source.tasks
     payment = pay(payer, mechanism, guarantee, domain=stated, n=counts.n)
     progress("drawing")
     measured = mechanism.draw(counts, entropy=randomness)
@@ -105,7 +105,7 @@ def release_table(
     def records() -> SyntheticTable:
         seed = public_seed(randomness)
         copies: int = recipe.copies  # type: ignore[attr-defined]  # as above
-        synthetic, fit = synthetic_table(table, records=recipe.records, copies=copies, seed=seed, progress=told)
+        synthetic, fit = synthetic_table(table, records=recipe.records, copies=copies, seed=seed, progress=told, tasks=tasks)
         notes.extend(_fit_remarks(fit) if copies == 1 else ())
         return SyntheticTable(synthetic, copies, seed)
 

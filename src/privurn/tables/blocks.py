@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from privurn.counts import CountTable
 from privurn.tables.engine import Answered, Tasks
 from privurn.tables.output import for_spreadsheets
-from privurn.tables.part_file import arranged, key_stream, write_part
+from privurn.tables.part_file import drawn_records, write_records
 
 SIZE = 2**21
 """Records of a block, which is a part of the release, too: they are in memory at once where the part is written."""
+
+MOST_SAMPLED = 10**9
+"""What NumPy takes a sample from has fewer."""
 
 Words = Callable[[int], NDArray[np.int64]]
 
@@ -59,18 +62,45 @@ class InParts(ABC):
         """Whether parts of so many records are these."""
 
 
+class Block(Protocol):
+    """What a block is expanded from: `expand(rows, *held)` are its records, wherever that is done, and the same each time."""
+
+    @property
+    def size(self) -> int:
+        """Records."""
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """Of no class that executors would have to know."""
+
+    @property
+    def expand(self) -> Callable[..., Any]:
+        """A function of `part_file`, which is sent to executors."""
+
+
 @dataclass(frozen=True)
-class Block:
+class DrawnBlock:
     """Which of the distinct records a block holds, how often each, and the key that its order comes from."""
 
     places: NDArray[np.int64]
     counts: NDArray[np.int64]
     key: bytes
+    expand: ClassVar[Callable[..., Any]] = staticmethod(drawn_records)
+
+    @property
+    def size(self) -> int:
+        """Records."""
+        return int(self.counts.sum())
+
+    @property
+    def held(self) -> tuple[Any, ...]:
+        """What it is expanded from."""
+        return self.places, self.counts, self.key
 
 
 @dataclass(frozen=True)
 class Blocks(InParts):
-    """Released records in their order, block after block. `rows` are the distinct ones."""
+    """Released records in their order, block after block. `rows` are the distinct ones, or have the distinct values."""
 
     blocks: tuple[Block, ...] = field(repr=False, kw_only=True)
 
@@ -81,18 +111,18 @@ class Blocks(InParts):
         """From the cells of each block; `decode` makes records of cells."""
         held = list(counts)
         cells = np.unique(np.concatenate([each.values for each in held]))
-        blocks = tuple(Block(np.searchsorted(cells, each.values), each.counts, words(4).tobytes()) for each in held)
+        blocks = tuple(DrawnBlock(np.searchsorted(cells, each.values), each.counts, words(4).tobytes()) for each in held)
         return cls(decode(cells), blocks=blocks, tasks=tasks)
 
     @property
     def num_rows(self) -> int:
         """All records."""
-        return sum(int(each.counts.sum()) for each in self.blocks)
+        return sum(each.size for each in self.blocks)
 
     def expanded(self) -> Iterator[Any]:
         """Arrow tables, one for each block: the records as they are written."""
         for each in self.blocks:
-            yield self.rows.take(arranged(each.places, each.counts, key_stream(each.key)))
+            yield each.expand(self.rows, *each.held)
 
     def to_arrow(self) -> Any:
         """All of it on this computer."""
@@ -107,23 +137,35 @@ class Blocks(InParts):
     def write(self, folder: Path, file_format: str) -> list[Answered]:
         """A part for each block."""
         rows = for_spreadsheets(self.rows) if file_format == "csv" else self.rows
-        held = [(each.places, each.counts, each.key) for each in self.blocks]  # of no class that executors would have to know
+        held = [(each.expand, each.held) for each in self.blocks]
         where = str(folder.absolute())
 
         def task(number: int) -> Answered:
-            return write_part(rows, *held[number], where, file_format)
+            expand, own = held[number]
+            return write_records(expand(rows, *own), where, file_format)
 
         return self.tasks.answers(task, len(held))
 
     def are(self, rows: list[int]) -> bool:
         """Whether parts of so many records are these."""
-        return rows == [int(each.counts.sum()) for each in self.blocks]
+        return rows == [each.size for each in self.blocks]
 
 
 def split(counts: NDArray[np.int64], *, size: int, rng: np.random.Generator) -> Iterator[CountTable]:
     """Counts of cells into those of blocks, as records in a uniformly random order would fall into them."""
     left, cells = counts.copy(), np.arange(len(counts))
     while (total := int(left.sum())) > 0:
-        taken = left if total <= size else rng.multivariate_hypergeometric(left, size, method="marginals")
+        taken = left if total <= size else sampled(left, size, rng=rng)
         yield CountTable.from_cells(cells, taken)
         left = left - taken
+
+
+def sampled(counts: NDArray[np.int64], size: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many of each kind are among so many that are taken at random from all of them, without putting any back."""
+    total = int(counts.sum())
+    if total < MOST_SAMPLED:
+        return rng.multivariate_hypergeometric(counts, size, method="marginals")
+    one = np.zeros_like(counts)  # of 10^9 one is looked at by itself, because NumPy takes no more than the others
+    one[np.searchsorted(np.cumsum(counts), rng.integers(total), side="right")] = 1
+    among = rng.integers(total) < size
+    return sampled(counts - one, size - among, rng=rng) + among * one

@@ -63,7 +63,7 @@ def cell_batches(
         outside |= (codes == CODES + OUTSIDE).any(axis=1)
         if not (missing | outside).any():
             yield codes
-    if rows != source.rows():
+    if rows != source.own_size(rows):
         raise other_size()
     if not secret_size:
         check_rows(rows)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.counts import other_size
 from privurn.errors import DomainError
 from privurn.tables.category_keys import is_number
 from privurn.tables.cell_expressions import text_for_number
@@ -35,6 +36,7 @@ def numbers_elsewhere(source: Source, column: str, *, nulls: MissingNumbers = "e
     query = f"SELECT count(*) AS n, count({source.number(column)}) AS readable, count({source.value(column)}) AS present FROM t"
     n, readable, present = (int(each[0].as_py()) for each in source.connection.sql(query).to_arrow_table().columns)
     check_any(n)
+    check_unchanged(source, n)
     _check(source, column, n=n, readable=readable, present=present > 0, nulls=nulls)
     return source.connection.sql(f"SELECT {number} AS number FROM t"), n
 
@@ -72,6 +74,12 @@ def check_any(n: int) -> None:
     """There is a record."""
     if n == 0:
         raise DomainError("the table is empty.", hint="Give a table with records in it")
+
+
+def check_unchanged(source: Source, n: int) -> None:
+    """A table that will be read again once it is paid for, because it stays where it is, has as many records a second time."""
+    if source.size() != n:
+        raise other_size()
 
 
 def floats(column: Any) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.counts import CountTable
+from privurn.counts import CountTable, exact_sum
 from privurn.domain import JointDomain
 from privurn.errors import DomainError
 from privurn.tables.cell_expressions import cell_expression, records_sql, refused, unreadable
@@ -48,7 +48,8 @@ def count_cells(
     cell = f"CASE {' '.join(broken)} ELSE {' + '.join(joint)} END" if len(named) > 1 else "CAST(c0 AS BIGINT)"
     query = f"SELECT cell, count(*) AS n{sums} FROM (SELECT *, {cell} AS cell FROM ({records})) GROUP BY cell"
     table = source.connection.sql(query).to_arrow_table()
-    rows = source.rows()
+    numbers = integers(table["n"])
+    rows = source.own_size(exact_sum(numbers))
     if not secret_size:
         check_rows(rows)
     for i, (name, _) in enumerate(readable):
@@ -59,7 +60,6 @@ def count_cells(
         at = [divmod(-1 - int(each), 2) for each in found[found < 0]]  # column, and whether it is OUTSIDE rather than MISSING
         names = {kind: {named[i][0] for i, outside in at if outside == kind} for kind in (0, 1)}
         raise refused(dict(named), missing=names[0], outside=names[1])
-    numbers = integers(table["n"])
     if special is not None:
         found, numbers = _told(special, widths, found, numbers)
     return CountTable.from_cells(found, numbers, rows=rows)
@@ -93,9 +93,10 @@ def count_labels(source: Source, column: str) -> CountTable:
     labels = f"SELECT {source.dialect.label(source.value(column), source.types[column])} AS label FROM t"
     query = f"SELECT label, count(*) AS n FROM ({labels}) GROUP BY label ORDER BY label NULLS LAST"
     table = written(source.connection.sql(query).to_arrow_table())
-    rows = source.rows()
+    numbers = integers(table["n"])
+    rows = source.own_size(exact_sum(numbers))
     check_rows(rows)
-    return CountTable(np.array(table["label"].to_pylist(), dtype=object), integers(table["n"]), rows=rows)
+    return CountTable(np.array(table["label"].to_pylist(), dtype=object), numbers, rows=rows)
 
 
 def written(table: Any) -> Any:

@@ -58,7 +58,7 @@ def summed(
     made = ", ".join(f"CAST({each} AS BIGINT) AS z{i}" for i, each in enumerate(whole))
     records = f"FROM (SELECT {made}{kept} FROM (SELECT {numbers} FROM t))"
     facts = "".join(f", count(x{i}) AS r{i}, count_if(m{i}) AS m{i}" for i in range(len(columns)))
-    totals: list[int] = []
+    totals, sizes = list[int](), set[int]()
     for start in range(0, len(entries), AT_ONCE):
         sums = [f"sum(CAST({each} AS DECIMAL(20, 0))) AS s{i}" for i, each in enumerate(entries[start : start + AT_ONCE])]
         found = source.connection.sql(f"SELECT count(*) AS n{facts}, {', '.join(sums)} {records}").to_arrow_table()
@@ -66,6 +66,9 @@ def summed(
         readable, nulls = (np.array(numbers_found[k : 2 * len(columns) : 2]) for k in (0, 1))
         _check_numbers(source, columns, missing, rows=n, readable=readable, nulls=nulls)
         totals += numbers_found[2 * len(columns) :]
+        sizes.add(n)
+    if len(sizes) > 1:
+        raise other_size()
     return totals, n
 
 
@@ -81,7 +84,7 @@ def _check_columns(source: Source, columns: Sequence[str], missing: Missing) -> 
 def _check_numbers(
     source: Source, columns: Sequence[str], missing: Missing, *, rows: int, readable: NDArray[Any], nulls: NDArray[Any]
 ) -> None:
-    if rows != source.rows():  # every record once, and the same ones in each query
+    if rows != source.own_size(rows):
         raise other_size()
     for i, name in enumerate(columns):
         if name in source.untyped and readable[i] == 0 and nulls[i] < rows:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from privurn.counts import other_size
 from privurn.domain import JointDomain
 from privurn.tables.cell_expressions import MISSING, OUTSIDE, cell_expression, records_sql, refused
-from privurn.tables.columns import check_any
+from privurn.tables.columns import check_any, check_unchanged
 from privurn.tables.counting import integers
 from privurn.tables.engine import Answer
 from privurn.tables.source import Source
@@ -22,7 +22,7 @@ def read_cells(source: Source, domain: JointDomain) -> NDArray[np.int64]:
     query = f"SELECT {cells} {numbered} ORDER BY t.place"
     table = source.connection.sql(query).to_arrow_table()
     check_any(table.num_rows)
-    if table.num_rows != source.rows():
+    if table.num_rows != source.own_size(table.num_rows):
         raise other_size()
     columns = [integers(table[f"cell_{i}"].cast("int64")) for i in range(len(named))]
     missing, outside = ([name for (name, _), own in zip(named, columns, strict=True) if (own == each).any()] for each in BROKEN)
@@ -42,8 +42,7 @@ def cells_elsewhere(source: Source, domain: JointDomain) -> tuple[Answer, int]:
     found = source.connection.sql(f"SELECT count(*) AS n{counts} {records_sql(source, domain.columns)}").to_arrow_table()
     n, *numbers = (int(each[0].as_py() or 0) for each in found.columns)  # none of no records is null
     check_any(n)
-    if n != source.rows():
-        raise other_size()
+    check_unchanged(source, n)
     held = [key for key, each in zip(broken, numbers, strict=True) if each]
     missing, outside = ([name for name, what in held if what == kind] for kind in BROKEN)
     if missing or outside:

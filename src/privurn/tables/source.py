@@ -32,8 +32,9 @@ class Source:
     connection: Engine
     kind: str
     types: Mapping[str, str]
-    rows: Callable[[], int]
-    """The table's own number of records, asked for after it has been read: a stream knows only then."""
+    rows: Callable[[], int] | None
+    """The table's own number of records, asked for after it has been read: a stream knows only then. None where there is no
+    other way to it than to read all of them again."""
     size: Callable[[], int]
     """The same asked for beforehand; of a stream only where it was opened as `sized`."""
     untyped: frozenset[str] = field(default_factory=frozenset)
@@ -55,6 +56,10 @@ class Source:
     def files(self) -> tuple[Path, ...]:
         """The real files that are read, none for a frame."""
         return () if self.found is None else self.found.files
+
+    def own_size(self, counted: int) -> int:
+        """How many records there are, which ought to be those that were counted; and is, where the table does not know."""
+        return counted if self.rows is None else self.rows()
 
     def the_column(self, column: str | None) -> str:
         """The column asked for, or the only one there is.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from privurn.counts import other_size
 from privurn.errors import FormatError
 from privurn.tables.column_names import check_names, parquet_names, places
 from privurn.tables.dialects import SPARK
@@ -85,7 +86,10 @@ class SparkEngine:
         return SparkAnswer(self.session.sql(f"WITH {known} {query}"))
 
     def register(self, name: str, table: Any, /) -> None:
-        """A small table, sent to every executor."""
+        """A small table, sent to every executor, that records are joined with by its first column."""
+        # a key that is there twice would count them twice, and a frame is not read again, so that it would be noticed
+        if len(table.column(0).unique()) < table.num_rows:
+            raise other_size()
         self.view(name, self.session.createDataFrame(table, spark_schema(table)).hint("broadcast"))
 
     def view(self, name: str, frame: Any) -> None:
@@ -146,10 +150,9 @@ def _opened(frame: Any, kind: str, *, text_is_untyped: bool) -> Iterator[Source]
     engine = SparkEngine(frame.sparkSession)
     try:
         engine.view("t", _plain(frame.toDF(*places(names)), stored))
-        count = partial(_count, engine)
         shared = frame.sparkSession.conf.get(STAGING, ".")
         tasks = SparkTasks(partial(nullcontext, frame.sparkSession), shared) if find_spec("pandas") else None  # Spark needs it
-        yield Source(engine, kind, types, count, count, untyped, dialect=SPARK, tasks=tasks)
+        yield Source(engine, kind, types, None, partial(_count, engine), untyped, dialect=SPARK, tasks=tasks)
     finally:
         engine.close()
 
@@ -170,18 +173,18 @@ def _stored(spark_type: Any) -> str:
 
 
 def _plain(frame: Any, stored: list[str]) -> Any:
-    """Whole numbers of one length, and text that is compared by its bytes."""
+    """Whole numbers of one length, and text that is compared by its bytes; what is so already is left alone."""
     from pyspark.sql import functions
 
-    columns = []
-    for name, each in zip(frame.columns, stored, strict=True):
-        column = functions.col(name)
+    changed = {}
+    for column, each in zip(frame.schema.fields, stored, strict=True):
+        if column.dataType.simpleString() in ("bigint", "string"):
+            continue
         if each == "BIGINT":
-            column = column.cast("bigint")
+            changed[column.name] = functions.col(column.name).cast("bigint")
         elif each == "VARCHAR":
-            column = functions.collate(column, "UTF8_BINARY")
-        columns.append(column.alias(name))
-    return frame.select(*columns)
+            changed[column.name] = functions.collate(column.name, "UTF8_BINARY")
+    return frame.withColumns(changed) if changed else frame
 
 
 def _count(engine: SparkEngine) -> int:

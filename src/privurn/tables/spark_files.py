@@ -1,10 +1,11 @@
 """Files that Spark reads where they are, and the session that reads them."""
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,11 @@ LONGEST_DECIMAL = 38
 LOOPBACK = ("127.0.0.1", "localhost")
 
 STARTING = "It needs Java 17, and a master that is there, such as local[2] or spark://host:7077"
-CONNECT_PORT, TIMEOUT = 15_002, 30
-"""Of a Connect server, unless its address says another; and how many seconds it has to answer."""
+CONNECT_PORT, TIMEOUT = 15_002, 10
+"""Of a Connect server, unless its address says another; and how many seconds somebody has to answer at an address."""
+
+THREADS = re.compile(r"local(\[([1-9][0-9]*|\*)(, *[1-9][0-9]*)?\])?|local-cluster\[.*\]")
+"""Masters that are threads of this computer."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class SparkFiles:
             )
         if self.remote is not None and not self.remote.startswith("sc://"):
             raise FormatError("the address of a Spark Connect server begins with sc://.", hint="For example sc://host:15002")
+        if self.master is not None:
+            check_master(self.master)
 
     @contextmanager
     def session(self) -> Iterator[Any]:
@@ -81,6 +87,8 @@ class SparkFiles:
             raise FormatError(
                 "this process has a Spark session on another master.", hint="Stop it first, or give its data frame"
             )
+        if running is None:
+            _check_any_answers(_masters(str(self.master)))
         if is_here(str(self.master)):  # else Spark takes the first python3 that it finds
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = session_builder().master(str(self.master))
@@ -89,17 +97,64 @@ class SparkFiles:
         return running or builder.getOrCreate(), running is None
 
 
-def _check_answers(address: str) -> None:
-    """Somebody answers: Spark's own client would go on trying for ten minutes. What a proxy reaches is left to it."""
-    if getproxies():
-        return
-    try:
-        where = urlsplit(address)
-        socket.create_connection((str(where.hostname), where.port or CONNECT_PORT), timeout=TIMEOUT).close()
-    except (OSError, ValueError):
+def check_master(master: str) -> None:
+    """An address that Spark would wait at for minutes, or threads that are none, are refused at once."""
+    if master.startswith("local") and not THREADS.fullmatch(master):
         raise FormatError(
-            "nobody answers at the address of the Spark Connect server.", hint="Start it, or give its address: sc://host:15002"
-        ) from None
+            "a local master has a whole number of threads, at least one.", hint="For example local[2] or local[*]"
+        )
+    if master.startswith("spark://") and not all(host and port for host, port in _masters(master)):
+        raise FormatError("the address of a Spark master has a host and a port.", hint="For example spark://host:7077")
+
+
+def _masters(master: str) -> list[tuple[str | None, int | None]]:
+    """Hosts and ports of a standalone cluster, which may have several masters; of others none."""
+    if not master.startswith("spark://"):
+        return []
+    return [_host_and_port(f"spark://{each}") for each in master.removeprefix("spark://").split(",")]
+
+
+def _host_and_port(address: str) -> tuple[str | None, int | None]:
+    """None for what an address does not have."""
+    try:
+        parts = urlsplit(address)
+        return parts.hostname, parts.port
+    except ValueError:
+        return None, None
+
+
+def _check_any_answers(masters: Sequence[tuple[str | None, int | None]]) -> None:
+    """One of the masters, if there are addresses: Spark itself would go on trying for a minute, or for ever."""
+    if masters and not any(_listens(*each) for each in masters):
+        raise FormatError(
+            "nobody answers at the address of the Spark master.", hint="Start it, or give its address: spark://host:7077"
+        )
+
+
+def _listens(host: str | None, port: int | None) -> bool:
+    if host is None or port is None:
+        return False
+    try:
+        socket.create_connection((host, port), timeout=TIMEOUT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _check_answers(address: str) -> None:
+    """A Connect server does: Spark's own client would go on trying for ten minutes. Where there is a proxy, it is asked."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    host, port = _host_and_port(address)
+    answers = bool(getproxies()) or _listens(host, port or CONNECT_PORT)
+    if answers:
+        with DefaultChannelBuilder(address).toChannel() as channel, suppress(grpc.FutureTimeoutError):
+            grpc.channel_ready_future(channel).result(timeout=TIMEOUT)
+            return
+    raise FormatError(
+        "nobody answers at the address of the Spark Connect server.", hint="Start it, or give its address: sc://host:15002"
+    )
 
 
 def session_builder() -> Any:

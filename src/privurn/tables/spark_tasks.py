@@ -21,7 +21,6 @@ from privurn.output_files import PARTIAL
 from privurn.tables import blocks, part_file
 from privurn.tables.blocks import Blocks
 from privurn.tables.engine import Answer, Answered, Task, Work
-from privurn.tables.part_file import arranged, key_stream
 from privurn.tables.spark_files import replaced_errors, spark_schema
 from privurn.tables.staged import WORD, Staged, in_order, with_words
 
@@ -52,7 +51,7 @@ class SparkTasks:
         """A Spark frame, expanded block by block whenever it is read, and the same each time."""
         with self.session() as session:
             schema = spark_schema(blocks.rows)
-            held = [(each.places, each.counts, each.key) for each in blocks.blocks]
+            held = [(each.expand, each.held) for each in blocks.blocks]
             return _numbers(session, len(held)).mapInArrow(_expanding(blocks.rows, held), schema)
 
     def check(self, n: int) -> None:
@@ -178,11 +177,9 @@ def _answering(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 def _expanding(rows: Any, held: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def expanding(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                places, counts, key = held[number]
-                yield from rows.take(pa.array(arranged(places, counts, key_stream(key)))).to_batches(max_chunksize=2**17)
+                expand, own = held[number]
+                yield from expand(rows, *own).to_batches(max_chunksize=2**17)
 
     return expanding

@@ -56,15 +56,18 @@ class Ranges:
         return found
 
     def cells(self, ranges: NDArray[np.uint16], *, rng: np.random.Generator) -> NDArray[np.uint16]:
-        """A cell in the range of each record; of every node of the tree, within one of the number of records expected there."""
+        """A cell in the range of each record, in random order within each."""
+        held = self.counts(np.bincount(ranges, minlength=self.column.size), rng=rng)
+        found = np.empty(len(ranges), np.uint16)
+        found[np.lexsort((rng.random(len(ranges)), ranges))] = np.repeat(np.arange(len(held), dtype=np.uint16), held)
+        return found
+
+    def counts(self, sizes: NDArray[np.int64], *, rng: np.random.Generator) -> NDArray[np.int64]:
+        """How many records each cell has where each range has so many: at every node of the tree within one of its share."""
         column = self.column
-        sizes = np.bincount(ranges, minlength=column.size)
         expected = self.shares * sizes[column.number(column.ranges_depth)]
         counts, _ = balanced_counts(column.tree, expected[: column.values], rng=rng)
-        held = np.append(counts, sizes[column.size - column.special :]) if column.special else counts
-        found = np.empty(len(ranges), np.uint16)
-        found[np.lexsort((rng.random(len(ranges)), ranges))] = np.repeat(np.arange(column.cells, dtype=np.uint16), held)
-        return found
+        return np.append(counts, sizes[column.size - column.special :]) if column.special else counts
 
 
 def usual_ranges(table: MeasuredTable) -> dict[int, Ranges]:

@@ -4,13 +4,15 @@ Every class gets a number of records within one of its expectation, and so does 
 the columns are paired within a class is random: there they are independent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
 from privurn.inference.tables.mixture import MixtureOfProducts
+from privurn.tables.part_file import leave_empty
 
 Zeros = Sequence[tuple[tuple[int, int], ...]]
 """Columns' places, each with a cell of it, that no record has together."""
@@ -35,6 +37,15 @@ def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator
     return counts
 
 
+def column_counts(
+    mixture: MixtureOfProducts, per_class: NDArray[np.int64], *, rng: np.random.Generator
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Of each class with so many records and each column: how many of them are in each of its cells."""
+    for k in np.flatnonzero(per_class).tolist():
+        for j in range(len(mixture.sizes)):
+            yield k, j, systematic_counts(mixture.column(j)[k] * per_class[k], rng=rng)
+
+
 def synthetic_cells(
     mixture: MixtureOfProducts, records: int, *, seed: int, number: int = 0, zeros: Zeros = ()
 ) -> NDArray[np.uint16]:
@@ -48,30 +59,19 @@ def synthetic_cells(
     per_class = systematic_counts(mixture.weights * records, rng=rng)
     ends = np.concatenate([[0], np.cumsum(per_class)])
     found = np.empty((len(mixture.sizes), records), np.uint16)
-    for k, size in enumerate(per_class):
-        if size == 0:
-            continue
-        for j in range(len(mixture.sizes)):
-            counts = systematic_counts(mixture.column(j)[k] * size, rng=rng)
-            found[j, ends[k] : ends[k + 1]] = rng.permutation(np.repeat(np.arange(len(counts), dtype=np.uint16), counts))
+    for k, j, counts in column_counts(mixture, per_class, rng=rng):
+        found[j, ends[k] : ends[k + 1]] = rng.permutation(np.repeat(np.arange(len(counts), dtype=np.uint16), counts))
     order = rng.permutation(records)
     for column in found:  # one at a time: a second table of millions of records would not fit beside the first
         column[:] = column[order]
-    _leave_empty(found, mixture, zeros, rng=rng)
+    if zeros and not leave_empty(found, *redraw(mixture, zeros), rng.random, MOST_REDRAWS):
+        raise ModelError(
+            "the structural zeros leave next to no room for records.", hint="Check which values are named together"
+        )
     return found
 
 
-def _leave_empty(cells: NDArray[np.uint16], mixture: MixtureOfProducts, zeros: Zeros, *, rng: np.random.Generator) -> None:
-    """Draw records again, in place, until none is in a structurally empty cell."""
-    for _ in range(MOST_REDRAWS):
-        wrong = np.zeros(cells.shape[1], bool)
-        for each in zeros:
-            wrong |= np.logical_and.reduce([cells[j] == cell for j, cell in each])
-        again = np.flatnonzero(wrong)
-        if len(again) == 0:
-            return
-        classes = rng.choice(len(mixture.weights), len(again), p=mixture.weights)
-        for j, size in enumerate(mixture.sizes):
-            ends = np.cumsum(mixture.column(j), axis=1)[classes]
-            cells[j, again] = np.minimum((ends < rng.random(len(again))[:, None]).sum(axis=1), size - 1)
-    raise ModelError("the structural zeros leave next to no room for records.", hint="Check which values are named together")
+def redraw(mixture: MixtureOfProducts, zeros: Zeros) -> tuple[Any, ...]:
+    """What `leave_empty` draws records again by."""
+    ends = [np.cumsum(mixture.column(j), axis=1) for j in range(len(mixture.sizes))]
+    return zeros, np.cumsum(mixture.weights), ends

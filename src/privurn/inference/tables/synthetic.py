@@ -14,12 +14,16 @@ import numpy as np
 from privurn.errors import ModelError
 from privurn.inference.tables.fine import drawn_ranges, put_values, usual_ranges
 from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, Progress, draw_mixture, fit_mixture
+from privurn.inference.tables.in_blocks import TableBlock, can_be_blocks, table_blocks, values_of
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_copies, check_records
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import SeededEntropy
+from privurn.tables import blocks
+from privurn.tables.blocks import Blocks
+from privurn.tables.engine import Tasks
 from privurn.tables.output import decode_side_by_side
 
 
@@ -31,19 +35,26 @@ def synthetic_table(
     seed: int,
     settings: FitSettings | None = None,
     progress: Progress = lambda done, total, misfit: None,
+    tasks: Tasks | None = None,
 ) -> tuple[Any, Fit]:
     """Records made from the measurements alone as an Arrow table of the domain's columns, and the (last) fit behind them.
 
     `records` of a single copy: left out, as many as confidential ones, an estimate where that number is secret. Several copies
     stand one after the other, each behind its number; each has as many records as its draw says that there are. `progress` is
-    told the steps of the only fit, or the copies that are done.
+    told the steps of the only fit, or the copies that are done. Where there are `tasks` for it, more records than a block are
+    left to them.
     """
     check_copies(copies, records, most=MOST_COPIES)
-    check_records(copies * (round(table.n) if records is None else records))
+    expected = copies * (round(table.n) if records is None else records)
+    check_records(expected)
     if table.domain is None:
         raise ModelError("records need the columns' domains.")
-    found, sizes = [], []
+    found: list[Any] = []
+    sizes: list[int] = []
+    parts: list[TableBlock] = []
     ranges = [usual_ranges(table)] if copies == 1 else drawn_ranges(table, copies, seed=seed)
+    in_blocks = tasks is not None and expected > blocks.SIZE and can_be_blocks(table.domain, ranges[0])
+    zeros, entropy = table.domain.zero_cells, SeededEntropy(seed)
     for number in range(copies):
         if copies == 1:
             fit = fit_mixture(table, seed=seed, settings=settings or AT_FACE_VALUE, progress=progress)
@@ -51,11 +62,18 @@ def synthetic_table(
             fit = draw_mixture(table, seed=seed, number=number, settings=settings)
             progress(number + 1, copies, fit.misfit)
         sizes.append(round(fit.n) if records is None else records)
-        made = synthetic_cells(fit.mixture, sizes[-1], seed=seed, number=number, zeros=table.domain.zero_cells)
+        own: dict[str, Any] = {"seed": seed, "number": number, "zeros": zeros}
+        if in_blocks:
+            copy = None if copies == 1 else number
+            parts += table_blocks(fit.mixture, sizes[-1], **own, ranges=ranges[number], copy=copy, words=entropy.words)
+            continue
+        made = synthetic_cells(fit.mixture, sizes[-1], **own)
         put_values(made, ranges[number], rng=np.random.default_rng([seed, 8, number]))
         found.append(made)
+    if tasks is not None and in_blocks:
+        return Blocks(values_of(table.domain, copies), blocks=tuple(parts), tasks=tasks), fit
     cells = np.concatenate(found, axis=1)
-    decoded = decode_side_by_side(list(cells), table.domain.columns, entropy=SeededEntropy(seed))
+    decoded = decode_side_by_side(list(cells), table.domain.columns, entropy=entropy)
     if copies == 1:
         return decoded, fit
     numbered = np.repeat(np.arange(1, copies + 1), sizes)

@@ -1,0 +1,144 @@
+"""Whole tables drawn block by block have the law of those drawn at once, order included: every way to draw is enumerated."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations, product
+from math import comb, factorial, prod
+
+import numpy as np
+import pytest
+
+from privurn.domain import Grid, TableDomain
+from privurn.inference.tables import in_blocks, sampling
+from privurn.inference.tables.fine import Ranges, put_values
+from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.tables.mixture import MixtureOfProducts
+from privurn.mechanisms.fine_columns import FineColumn
+from privurn.tables import blocks, part_file
+
+
+class Choices:
+    """A source of randomness that takes one way after the other, each with its exact probability."""
+
+    def __init__(self):
+        self.taken, self.at = [], 0
+
+    def choose(self, outcomes):
+        """The outcome of the way that is being taken; `outcomes` are pairs of a probability and a value."""
+        if self.at == len(self.taken):
+            self.taken.append([0, outcomes])
+        place, known = self.taken[self.at]
+        self.at += 1
+        self.chance *= known[place][0]
+        return known[place][1]
+
+    def law(self, draw):
+        """Of what is drawn, by all ways."""
+        found = Counter()
+        while True:
+            self.at, self.chance = 0, Fraction(1)
+            found[draw()] += self.chance
+            while self.taken and self.taken[-1][0] + 1 == len(self.taken[-1][1]):
+                self.taken.pop()
+            if not self.taken:
+                return found
+            self.taken[-1][0] += 1
+
+    def permutation(self, of):
+        """All orders, as NumPy's generators have it."""
+        items = np.arange(of) if isinstance(of, int) else of
+        orders = list(permutations(range(len(items))))
+        return items[list(self.choose([(Fraction(1, len(orders)), each) for each in orders]))]
+
+    def random(self, size):
+        """Only the order of numbers matters where they are asked for."""
+        return self.permutation(size) / size
+
+    def words(self, size):
+        """Likewise, with room for the bits that are left out."""
+        return (self.permutation(size) + 1).astype(np.uint64) << np.uint64(20)
+
+    def integers(self, bound):
+        """All below."""
+        return self.choose([(Fraction(1, bound), each) for each in range(bound)])
+
+    def multivariate_hypergeometric(self, counts, size, method):
+        """All samples of so many."""
+        assert method == "marginals"
+        ways = [each for each in product(*(range(count + 1) for count in counts)) if sum(each) == size]
+        chances = [prod(map(comb, counts.tolist(), each)) for each in ways]
+        return np.array(
+            self.choose(
+                [(Fraction(chance, comb(int(counts.sum()), size)), each) for chance, each in zip(chances, ways, strict=True)]
+            )
+        )
+
+
+def whole(expected, *, rng):
+    """Counts that need no rounding."""
+    assert np.array_equal(expected, np.rint(expected))
+    return expected.astype(np.int64)
+
+
+RANGES = Ranges(FineColumn(place=1, values=4, special=0, ranges_depth=1, depths=(2,)), np.array([0.5, 0.5, 1.0, 0.0]))
+TABLES = {
+    "two classes": (
+        MixtureOfProducts((2, 2), np.array([0.5, 0.5]), np.array([[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 1.0, 0.0]])),
+        *(4, 2, {}),
+    ),
+    "uneven classes": (
+        MixtureOfProducts((2, 2), np.array([2 / 3, 1 / 3]), np.array([[0.5, 0.5, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]])),
+        *(3, 2, {}),
+    ),
+    "a fine column": (
+        MixtureOfProducts((2, 2), np.array([1.0]), np.array([[1 / 3, 2 / 3, 2 / 3, 1 / 3]])),
+        *(3, 2, {1: RANGES}),
+    ),
+}
+"""A mixture, how many records are made from it, and how many a block has; and fine columns."""
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_in_blocks_have_the_law_of_tables_at_once(monkeypatch, name):
+    mixture, records, size, ranges = TABLES[name]
+    choices = Choices()
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: choices)
+    monkeypatch.setattr(blocks, "SIZE", size)
+    monkeypatch.setattr(part_file, "key_stream", lambda key: choices.words)
+    monkeypatch.setattr(sampling, "systematic_counts", whole)
+    monkeypatch.setattr(in_blocks, "systematic_counts", whole)
+    monkeypatch.setattr(Ranges, "counts", lambda self, sizes, *, rng: whole(self.shares * np.repeat(sizes, 2), rng=rng))
+    rows = values_of(TableDomain({"a": Grid(0, 1, 1), "b": Grid(0, 3 if ranges else 1, 1)}), 1)
+
+    def at_once():
+        cells = sampling.synthetic_cells(mixture, records, seed=1)
+        put_values(cells, ranges, rng=choices)
+        return tuple(map(tuple, cells.T.tolist()))
+
+    def in_parts():
+        found = []
+        key = np.zeros(4, np.int64)
+        options = {"seed": 1, "number": 0, "zeros": (), "copy": None, "words": lambda size: key}
+        for each in table_blocks(mixture, records, ranges=ranges, **options):
+            assert each.size <= size
+            found += each.expand(rows, *each.held).to_pylist()
+        return tuple((each["a"], each["b"]) for each in found)
+
+    expected, found = choices.law(at_once), choices.law(in_parts)
+    assert sum(expected.values()) == 1
+    assert found == expected
+    assert len(expected) >= factorial(records) / 2  # orders are told apart
+
+
+def test_more_than_numpy_takes_a_sample_from_is_sampled_alike(monkeypatch):
+    choices, counts = Choices(), np.array([2, 1, 3])
+
+    def draw():
+        return tuple(blocks.sampled(counts, 3, rng=choices).tolist())
+
+    expected = choices.law(draw)
+    monkeypatch.setattr(blocks, "MOST_SAMPLED", 6)
+    assert choices.law(draw) == expected
+    monkeypatch.undo()
+    billion = np.array([10**9 - 7, 7])
+    assert blocks.sampled(billion, 2**21, rng=np.random.default_rng(0)).sum() == 2**21
