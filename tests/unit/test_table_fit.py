@@ -8,7 +8,7 @@ import pytest
 from privurn.domain import Grid, TableDomain
 from privurn.errors import ModelError
 from privurn.inference.tables import fit as fit_module
-from privurn.inference.tables.fit import FitSettings, draw_mixture, fit_mixture, spread_for
+from privurn.inference.tables.fit import AT_FACE_VALUE, FitSettings, draw_mixture, fit_mixture, spread_for
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.objective import Objective
 from privurn.inference.tables.sampling import synthetic_cells, systematic_counts
@@ -107,6 +107,30 @@ def test_the_objective_is_half_the_squared_residuals():
 def distance(mixture, truth):
     sets = [each for each in every_set(truth.sizes, order=3) if len(each) > 1]
     return np.mean([0.5 * np.abs(mixture.marginal(each) - truth.marginal(each)).sum() for each in sets])
+
+
+def test_several_searches_are_averaged_and_lie_nearer():
+    """Marginals of the mean are means of marginals; the default table at face value is one."""
+    truth = made_mixture(classes=6, seed=4)
+    table = measured(records(truth, 3_000), scale=30.0)
+    one = replace(FAST, triple_steps=40)
+    seen = []
+    found = fit_mixture(
+        table, seed=3, settings=replace(one, searches=3), progress=lambda done, total, misfit: seen.append((done, total))
+    )
+    assert seen == [(step, 720) for step in range(1, 721)]
+    assert len(found.mixture.weights) == 36
+    assert found.mixture.weights.sum() == pytest.approx(1.0, abs=1e-6)
+    thirds = [
+        MixtureOfProducts(SIZES, 3.0 * found.mixture.weights[k : k + 12], found.mixture.cells[k : k + 12]) for k in (0, 12, 24)
+    ]
+    assert np.array_equal(thirds[0].cells, fit_mixture(table, seed=3, settings=one).mixture.cells)
+    for places in ((0, 1), (0, 2, 3)):
+        assert found.mixture.marginal(places) == pytest.approx(
+            np.mean([each.marginal(places) for each in thirds], axis=0), abs=1e-9
+        )
+    assert distance(found.mixture, truth) < np.mean([distance(each, truth) for each in thirds])
+    assert AT_FACE_VALUE.searches > 1
 
 
 def test_a_known_mixture_is_recovered_as_the_noise_goes_to_zero():

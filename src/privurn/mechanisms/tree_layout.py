@@ -72,9 +72,13 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
 
 
 def spread(last: float, spacing: float) -> tuple[int, ...]:
-    """Depths spread evenly down to `last`, about `spacing` apart."""
-    count = max(1, round(last / spacing))
-    return tuple(sorted({max(1, round(last * i / count)) for i in range(1, count + 1)}))
+    """Depths spread evenly down to `last`, about `spacing` apart; where they do not come out even, the wide gaps are above.
+
+    >>> spread(9.0, 4.0), spread(7.0, 2.0)
+    ((5, 9), (2, 4, 6, 7))
+    """
+    count, end = max(1, round(last / spacing)), max(1, round(last))
+    return tuple(sorted({math.ceil(end * i / count) for i in range(1, count + 1)}))
 
 
 def calibrate_noisy_tree(
