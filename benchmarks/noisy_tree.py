@@ -21,7 +21,7 @@ from privurn.inference.trees.independent import IndependentDraws
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.profile import Guarantee
-from privurn.releases.synthetic import face_value_counts
+from privurn.inference.trees.nearest import face_value_counts
 
 def counted(cells, n):
     x = (np.arange(cells) + 0.5) / cells

@@ -63,7 +63,10 @@ def test_records_follow_from_measurements_certificate_and_seed_alone(tmp_path):
         copies=1,
         seed=seed,
     )
-    assert again.table.to_pandas().equals(pd.read_csv(tmp_path / "out" / "data.csv").astype(again.table.to_pandas().dtypes))
+    published = pd.read_csv(tmp_path / "out" / "data.csv")
+    assert again.table.to_pandas().equals(published.astype(again.table.to_pandas().dtypes))
+    inferred = privurn.infer(tmp_path / "out").synthetic(records=3000, seed=seed).to_pandas()
+    assert inferred.equals(published.astype(inferred.dtypes))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

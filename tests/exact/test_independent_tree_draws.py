@@ -20,9 +20,9 @@ def measured(kind, *, total=6):
     return TreeMeasurements(tree, (1, 2), noisy, ((kind, 1.5), (kind, 1.2)), total=total)
 
 
-def enumerated(seen, weights):
+def enumerated(seen, weights, base):
     """Every table with its probability, and the posterior mean of each cell's share of the population."""
-    splits = Splits(seen.tree)
+    splits = Splits(seen.tree, base)
     sizes = [seen.total] if seen.total is not None else range(27)
     listed, logs, shares = [], [], []
     for n in sizes:
@@ -53,9 +53,9 @@ def enumerated(seen, weights):
     return np.array(listed), mass, mass @ np.array(shares)
 
 
-def gap(seen, drawn, weights):
+def gap(seen, drawn, weights, *, base=None):
     """Largest deviation of table frequencies and of mean shares, in standard errors."""
-    listed, mass, shares = enumerated(seen, weights)
+    listed, mass, shares = enumerated(seen, weights, base)
     found = np.rint(drawn.counts).astype(np.int64).T
     apart = []
     for table, p in zip(listed, mass, strict=True):
@@ -82,6 +82,14 @@ def test_tables_and_shares_have_the_enumerated_law(kind, total, shared, monkeypa
     assert np.allclose(drawn.masses.sum(axis=0), 1.0)
     if total is not None:
         assert np.allclose(drawn.counts.sum(axis=0), total)
+
+
+def test_a_base_measure_decides_where_hidden_records_lie():
+    seen, base = measured("gaussian"), np.array([1.0, 2.0, 5.0])
+    source = IndependentDraws(seen, base)
+    drawn = source.draw(DRAWS, rng=np.random.default_rng(1))
+    assert gap(seen, drawn, source._fitted[1], base=base) < ERRORS
+    assert gap(seen, drawn, source._fitted[1]) > 2 * ERRORS
 
 
 def test_children_that_are_read_off_by_one_are_caught():

@@ -133,7 +133,7 @@ def test_the_command_shows_both(tmp_path):
     assert told.exit_code == 0, told.output
     found = json.loads(told.stdout)
     assert [each["name"] for each in found["against"]] == ["mean, difference", "mean, ratio"]
-    assert list(found["sensitivity"]) == ["as asked", "base falling", "base rising"]
+    assert list(found["sensitivity"]) == ["as asked", "base uniform", "base falling", "base rising"]
     assert found["sensitivity"]["as asked"][0]["mean"] == found["variables"][0]["mean"]
     shown = CliRunner().invoke(app, words, env={"COLUMNS": "160"})
     assert "The first release against the other" in shown.stdout

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from privurn.cell_tree import CellTree
-from privurn.domain import Grid, JointDomain
+from privurn.domain import Categories, Grid, JointDomain
 from privurn.errors import ModelError
 from privurn.inference.counts.synthetic import synthetic_table as shares_table
 from privurn.inference.trees.combine import combine
@@ -138,6 +138,22 @@ def test_copies_that_spread_by_resampling_alone_keep_an_interval_that_covers(cop
     found = [combine(q, np.ones(copies), about=about, resampled=(m, n)).interval() for q in estimates]
     assert min(high - low for low, high in found) > 0.0
     assert np.mean([low <= each <= high for (low, high), each in zip(found, target, strict=True)]) > 0.9
+
+
+def test_records_from_draws_have_medians_where_cells_are_in_order_and_means_elsewhere():
+    """A cell of missing values is in no order with the others: it keeps its mean, 1 of 11 records."""
+    counts = np.array([[8.0, 2.0, 1.0], [9.0, 1.0, 0.0], [1.0, 9.0, 2.0]])
+    domains = {
+        (8, 2): Grid(0, 1, 1),
+        (6, 4): Categories(["a", "b"]),
+        (8, 2, 1): Grid(0, 1, 1, nulls="cell"),
+    }
+    for wanted, column in domains.items():
+        drawn, n = counts[:, : len(wanted)], sum(wanted)
+        table = shares_table(
+            drawn / n, np.full(3, float(n)), domain=JointDomain({"x": column}), records=n, copies=1, seed=1
+        ).to_pandas()
+        assert tuple(table["x"].value_counts(dropna=False, sort=False).sort_index(na_position="last")) == wanted
 
 
 def test_records_are_made_from_draws_of_which_some_have_no_record():

@@ -87,7 +87,8 @@ def other_priors(given: Published, model: Any) -> dict[str, Any]:
     if given.kind == "tree":
         tree = model if isinstance(model, PolyaTree) else PolyaTree()
         falling = 1.0 / np.arange(1.0, numbers.measured.tree.cells + 1.0)
-        return {"base falling": replace(tree, base=falling), "base rising": replace(tree, base=falling[::-1].copy())}
+        bases = {"uniform": np.ones(len(falling)), "falling": falling, "rising": falling[::-1].copy()}
+        return {f"base {words}": replace(tree, base=base) for words, base in bases.items()}
     if isinstance(numbers, Privatised):
         how = model if isinstance(model, Mixture) else Mixture()
         return {

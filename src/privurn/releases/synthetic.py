@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from privurn.certificates.folder import SyntheticTable
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
-from privurn.errors import ModelError
 from privurn.inference.counts.synthetic import records_of
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.inference.trees.nearest import nearest_counts
+from privurn.inference.trees.nearest import face_value_counts
 from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
@@ -69,22 +68,6 @@ def _in_blocks(tables: list[Whole], *, domain: JointDomain, rng: np.random.Gener
         for each in blocks.split(table, size=blocks.SIZE, rng=rng)
     )
     return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(seed).words, tasks=tasks)
-
-
-def face_value_counts(
-    measured: TreeMeasurements, *, records: int | None, rng: np.random.Generator, detail: float = 1.0
-) -> Whole:
-    """How many records each cell of the domain gets; less `detail` is faster and less precise."""
-    found = nearest_counts(measured, rng=rng, detail=detail)
-    weight = float(found.counts.sum() + found.special.sum())
-    size = round(weight) if records is None else records
-    check_records(size)
-    if weight <= 0.0:
-        raise ModelError("the measurements tell of no record at all.")
-    counts, special = balanced_counts(
-        measured.tree, found.counts * (size / weight), rng=rng, special=found.special * (size / weight)
-    )
-    return np.asarray(measured.in_domain(counts, special), np.int64)
 
 
 def drawn_tables(measured: TreeMeasurements, copies: int, *, rng: np.random.Generator) -> Iterator[Whole]:

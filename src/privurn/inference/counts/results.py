@@ -150,13 +150,18 @@ class CountPosterior(Posterior):
     def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
         """Debiased records as a table, from the posterior of the confidential counts.
 
-        One copy is for use at face value: `records` of them (as many as confidential ones where left out), whose counts are the
-        posterior means, rounded. Several copies are tables drawn from the posterior, each behind its number in a column `copy`;
+        One copy is for use at face value: `records` of them (as many as confidential ones where left out), whose cumulative
+        counts are posterior medians, rounded, as those of a release of a noisy tree are; of cells in no one order counts are
+        posterior means. Several copies are tables drawn from the posterior, each behind its number in a column `copy`;
         estimates from them are put together by `privurn.combine`. Computed from what was released alone, so they cost no
         privacy.
         """
-        from privurn.inference.counts.synthetic import synthetic_table
+        from privurn.inference.counts.synthetic import synthetic_table, tree_records
 
+        if records is not None and records < 1:
+            raise ModelError("at least one record must be asked for.", hint="For example records=1000")
+        if copies == 1 and self.job.tree is not None and not self.job.tree.exact:
+            return tree_records(self.job, records=records, seed=seed)
         cells = asked.functionals_of(self.observed[0], asked.CELLS)
         whole = replace(self, of="sample", functionals=cells, views=draw(self.job, cells, of="sample"))
         drawn = say(whole, only=NotMixed).draws

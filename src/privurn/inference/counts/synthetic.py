@@ -1,7 +1,7 @@
-"""Records from posterior draws of the confidential counts of cells."""
+"""Records from the posterior of the confidential counts of cells."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,16 @@ from numpy.typing import NDArray
 from privurn.cell_tree import CellTree
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
+from privurn.inference.trees.nearest import face_value_counts, nearest_of_draws
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
+from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import decode
+
+if TYPE_CHECKING:
+    from privurn.inference.counts.sampling import Job
 
 Floats = NDArray[np.float64]
 
@@ -26,13 +31,11 @@ def synthetic_table(
         raise ModelError(f"between 1 and {len(shares):,} copies can be made of so many draws.", hint="For example copies=20")
     if copies > 1 and records is not None:
         raise ModelError("copies have as many records as the confidential table.", hint="Leave the number of records out")
-    if records is not None and records < 1:
-        raise ModelError("at least one record must be asked for.", hint="For example records=1000")
     rng, tree = np.random.default_rng(seed), CellTree((shares.shape[1],))
     counts = np.where(sizes[:, None] > 0.0, shares * sizes[:, None], 0.0)  # a table without records has no shares
     if copies == 1:
         size = max(1, round(float(sizes.mean()))) if records is None else records
-        wanted = [_scaled(counts.mean(axis=0), size)]
+        wanted = [_scaled(_nearest(counts, _in_order(domain)), size)]
     else:
         chosen = np.linspace(0, len(shares) - 1, copies).astype(np.int64)
         wanted = [_scaled(counts[d], float(np.rint(sizes[d]))) for d in chosen]
@@ -42,6 +45,29 @@ def synthetic_table(
     check_records(total)
     tables = [balanced_counts(tree, each, rng=rng)[0] for each in wanted]
     return records_of(tables, domain=domain, rng=rng, seed=seed or 0)
+
+
+def tree_records(job: "Job", *, records: int | None, seed: int | None) -> Any:
+    """Records for use at face value where the posterior is a tree's: what the release of a noisy tree makes."""
+    model, domain, measured, rng = job.tree, job.observed[0].domain, job.measured, np.random.default_rng(seed)
+    assert model is not None  # the caller has looked
+    assert domain is not None  # open labels have no tree
+    base, ordered = model.base_of(measured.tree.cells), _in_order(domain) > 0
+    counts = face_value_counts(measured, records=records, rng=rng, base=base, size=job.size, ordered=ordered)
+    return records_of([counts], domain=domain, rng=rng, seed=seed or 0)
+
+
+def _in_order(domain: JointDomain) -> int:
+    """How many of the first cells are the values of one column with an order; 0 where cells have no one order."""
+    ordered = tree_shape(domain)
+    return ordered[0][0] if ordered is not None and len(ordered[0]) == 1 else 0
+
+
+def _nearest(counts: Floats, ordered: int) -> Floats:
+    """Counts that are nearest to those drawn (draw, cell): medians of what lies below, where cells are ordered, else means."""
+    if ordered == 0:
+        return np.asarray(counts.mean(axis=0), np.float64)
+    return np.append(nearest_of_draws(counts[:, :ordered]), counts[:, ordered:].mean(axis=0))
 
 
 def _scaled(counts: Floats, size: float) -> Floats:

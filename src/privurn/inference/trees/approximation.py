@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.inference.size import SizePrior
+from privurn.inference.trees.base import splits_of
 from privurn.inference.trees.gaussian import gaussian_fit
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -63,8 +64,8 @@ class TreePosterior:
 def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = None, detail: float = 1.0) -> TreePosterior:
     """Posterior means of counts under a Polya tree, given noisy counts of its nodes.
 
-    `base`: positive numbers, one for each cell by number, that splits are centred at; left out, the uniform. `detail`: steps of
-    the lattices, over the usual number of them.
+    `base`: positive numbers, one for each cell by number, that splits are centred at; left out, it is learnt (`base`).
+    `detail`: steps of the lattices, over the usual number of them.
 
     >>> from privurn.cell_tree import CellTree
     >>> noisy = np.array([3, -2, 41, 0, 1, -1, 0, 2])
@@ -73,7 +74,7 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
     >>> bool(found.counts.min() >= 0), float(round(found.counts.sum(), 6)), bool(39 < found.counts[2] < 43)
     (True, 45.0, True)
     """
-    work = Propagation(measured, Splits(measured.tree, base), detail=detail)
+    work = Propagation(measured, splits_of(measured, base), detail=detail)
     weights = work.fitted()
     work.go_down(weights)
     return work.found(weights)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privurn.errors import ModelError
 from privurn.inference.run import Arrays
 from privurn.inference.trees.approximation import TreePosterior, approximate_posterior
+from privurn.inference.trees.base import splits_of
 from privurn.inference.trees.gaussian import subtree_estimates
 from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.inference.trees.synthetic import balanced_counts
@@ -44,7 +45,7 @@ REDRAWN = 4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeCounts:
-    """The chain's law and its moves: measurements, base measure, and what a secret number of records is bounded by."""
+    """The chain's law and its moves: measurements, base measure (None: learnt), and the bound of a secret number of records."""
 
     measured: TreeMeasurements
     base: Floats | None = None
@@ -57,7 +58,7 @@ class TreeCounts:
     @cached_property
     def splits(self) -> Splits:
         """The tree's splits."""
-        return Splits(self.measured.tree, self.base)
+        return splits_of(self.measured, self.base)
 
     @cached_property
     def approximation(self) -> TreePosterior:
@@ -204,7 +205,8 @@ class TreeSampler:
         settings = (measured.tree, measured.depths, measured.noise, measured.total, measured.special, measured.special_noise)
         digest = hashlib.sha256(repr((settings, self.engine.largest_n)).encode())
         arrays: list[Any] = [*measured.noisy, np.array(CONCENTRATIONS)]
-        arrays += [] if self.engine.base is None else [self.engine.base]
+        base = self.engine.splits.base
+        arrays += [] if base is None else [base]
         for each in [*arrays, self.reduction.groups, *self.reduction.plan]:
             digest.update(np.ascontiguousarray(each).tobytes())
         return digest.hexdigest()

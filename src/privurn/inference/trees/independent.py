@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privurn.inference.size import SizePrior
 from privurn.inference.trees.approximation import REACH, Propagation
-from privurn.inference.trees.splits import Splits
+from privurn.inference.trees.base import splits_of
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import log_mass
 
@@ -62,7 +62,7 @@ def drawn_nodes(
 
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
-    """The fitted tree, ready to be drawn from."""
+    """The fitted tree, ready to be drawn from; a base measure that is not given is learnt."""
 
     measured: TreeMeasurements
     base: Floats | None = None
@@ -70,7 +70,7 @@ class IndependentDraws:
 
     @cached_property
     def _fitted(self) -> tuple[Propagation, Floats]:
-        work = Propagation(self.measured, Splits(self.measured.tree, self.base), size=self.size)
+        work = Propagation(self.measured, splits_of(self.measured, self.base), size=self.size)
         weights = work.fitted()
         work.tabulate(weights, each=True)
         return work, weights

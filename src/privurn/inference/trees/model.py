@@ -22,7 +22,9 @@ class PolyaTree:
     Parameters
     ----------
     base
-        Positive numbers, one for each value in order, that splits are centred at. Left out: the same for all.
+        Positive numbers, one for each value in order, that splits are centred at; the same for all is the uniform. Left out, it
+        is learnt from what was published: uniform on ranges that the noise leaves clear, and within them as their neighbours
+        rise and fall. Two columns, and counts of cells alone, have the uniform.
     exact
         Draw by the Markov chain whose law is the posterior. Left out, draws are independent and fast, and approximate.
     largest_n
@@ -47,6 +49,6 @@ class PolyaTree:
             given = np.zeros(0)
         if given.shape != (cells,) or not np.all(np.isfinite(given)) or not np.all(given > 0.0):
             raise ModelError(
-                f"a base measure is one positive number for each of the {cells:,} values.", hint="Leave it out for the uniform"
+                f"a base measure is one positive number for each of the {cells:,} values.", hint="Left out, it is learnt"
             )
         return given

@@ -8,12 +8,18 @@ are further away where cells are few: each of thousands of empty ones has a smal
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.cell_tree import CellTree
+from privurn.errors import ModelError
+from privurn.inference.size import SizePrior
 from privurn.inference.trees.approximation import Propagation, TreePosterior
+from privurn.inference.trees.base import splits_of
 from privurn.inference.trees.independent import drawn_nodes
-from privurn.inference.trees.splits import Splits
+from privurn.inference.trees.synthetic import balanced_counts
+from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 DEPTH = 8
 """Of the ranges whose cumulative shares are medians; the cells of a range share its records by their means."""
@@ -22,8 +28,43 @@ DRAWS = 200
 """That the medians are taken of: they raise the squared error by less than a hundredth."""
 
 
-def nearest_counts(measured: TreeMeasurements, *, rng: np.random.Generator, detail: float = 1.0) -> TreePosterior:
-    """Posterior with the counts of least expected distance; with means where there are two columns, which have no one order.
+def face_value_counts(
+    measured: TreeMeasurements,
+    *,
+    records: int | None,
+    rng: np.random.Generator,
+    base: Floats | None = None,
+    size: SizePrior | None = None,
+    ordered: bool = True,
+    detail: float = 1.0,
+) -> Whole:
+    """How many of so many records each cell of the domain gets; of as many as were measured, where that is left out.
+
+    All else as in `nearest_counts`.
+    """
+    found = nearest_counts(measured, rng=rng, base=base, size=size, ordered=ordered, detail=detail)
+    weight = float(found.counts.sum() + found.special.sum())
+    wanted = round(weight) if records is None else records
+    check_records(wanted)
+    if weight <= 0.0:
+        raise ModelError("the measurements tell of no record at all.")
+    scale = wanted / weight
+    counts, special = balanced_counts(measured.tree, found.counts * scale, rng=rng, special=found.special * scale)
+    return np.asarray(measured.in_domain(counts, special), np.int64)
+
+
+def nearest_counts(
+    measured: TreeMeasurements,
+    *,
+    rng: np.random.Generator,
+    base: Floats | None = None,
+    size: SizePrior | None = None,
+    ordered: bool = True,
+    detail: float = 1.0,
+) -> TreePosterior:
+    """Posterior with the counts of least expected distance; with means where cells are in no one order, as of two columns.
+
+    `base` and `size`: as in `IndependentDraws`. Less `detail` is faster and less precise.
 
     >>> from privurn.cell_tree import CellTree
     >>> noisy = np.array([3, -2, 41, 0, 1, -1, 0, 2])
@@ -32,16 +73,28 @@ def nearest_counts(measured: TreeMeasurements, *, rng: np.random.Generator, deta
     >>> float(round(found.sum(), 6)), bool(39 < found[2] < 43), bool(found[3:].sum() < 3)
     (45.0, True, True)
     """
-    work = Propagation(measured, Splits(measured.tree), detail=detail)
+    work = Propagation(measured, splits_of(measured, base), size=size, detail=detail)
     weights = work.fitted()
     work.go_down(weights)
     found = work.found(weights)
-    if len(measured.tree.shape) == 1:
+    if ordered and len(measured.tree.shape) == 1:
         depth = min(work.last, DEPTH)
         work.tabulate(weights, each=True, last=depth)
         _, nodes, _ = drawn_nodes(work, weights, depth, draws=DRAWS, rng=rng)
         _move_to_medians(found.counts, measured.tree.starts[depth], nodes)
     return found
+
+
+def nearest_of_draws(drawn: Floats) -> Floats:
+    """The same of draws of the counts of cells in order, (draw, cell), however they were made.
+
+    >>> nearest_of_draws(np.array([[8.0, 2.0], [9.0, 1.0], [1.0, 9.0]])).tolist()
+    [8.0, 2.0]
+    """
+    tree, counts = CellTree((drawn.shape[1],)), np.asarray(drawn.mean(axis=0), np.float64)
+    starts = tree.starts[min(tree.depth, DEPTH)]
+    _move_to_medians(counts, starts, np.add.reduceat(drawn, starts, axis=1).T)
+    return counts
 
 
 def _move_to_medians(counts: Floats, starts: NDArray[np.int64], nodes: Floats) -> None:

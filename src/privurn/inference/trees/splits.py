@@ -2,7 +2,8 @@
 
 At a node v with two children and C_v records the left child gets C_left ~ Binomial(C_v, theta_v), theta_v ~ Beta(a_v r_v,
 a_v (1 - r_v)): r_v is the base measure's share of the left child. The concentration a_v is one of CONCENTRATIONS, the last of
-which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER in each) a priori.
+which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER in each) a priori. Where no
+base measure is given, `base` learns one.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Splits:
         if self.base is not None and (
             self.base.shape != (self.tree.cells,) or not np.all(np.isfinite(self.base)) or not np.all(self.base > 0.0)
         ):
-            raise ModelError("a base measure has one positive number for each cell.", hint="Leave it out for the uniform")
+            raise ModelError("a base measure has one positive number for each cell.", hint="Left out, it is learnt")
 
     @property
     def depth(self) -> int:

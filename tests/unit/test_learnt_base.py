@@ -1,0 +1,106 @@
+"""The base measure that trees of one column learn where none is given: within ranges, never of ranges."""
+
+import numpy as np
+import pytest
+
+from privurn.cell_tree import CellTree
+from privurn.inference.trees.approximation import approximate_posterior
+from privurn.inference.trees.base import STEPS, learnt_base, splits_of
+from privurn.inference.trees.chain import TreeCounts
+from privurn.inference.trees.independent import IndependentDraws
+from privurn.mechanisms.tree_measurements import TreeMeasurements
+
+RANGES = np.array([0, 10, 300, 900, 500, 100, 0, 0])
+
+
+def measured(ranges=RANGES, *, cells=64, shape=None, scales=(2.0, 200.0), depths=(3, 6)):
+    """Ranges without error, and cells of which nothing was seen."""
+    tree = CellTree(shape or (cells,))
+    noisy = tuple(ranges if tree.nodes(depth) == len(ranges) else np.zeros(tree.nodes(depth), np.int64) for depth in depths)
+    noise = tuple(("laplace", scale) for scale in scales)
+    return TreeMeasurements(tree, depths, noisy, noise, total=int(ranges.sum()))
+
+
+@pytest.mark.parametrize("cells", [64, 61])
+def test_ranges_keep_their_share_and_splits_within_them_come_in_steps(cells):
+    seen = measured(cells=cells)
+    found = learnt_base(seen)
+    sizes = np.diff(np.append(seen.tree.starts[3], cells))
+    assert np.all(found > 0.0)
+    assert np.allclose(np.add.reduceat(found, seen.tree.starts[3]), sizes / cells, rtol=1e-12)
+    splits = splits_of(seen)
+    for depth in range(3, seen.tree.depth):
+        steps = STEPS * splits.shares[depth][splits.two[depth]]
+        assert np.allclose(steps, np.rint(steps), atol=1e-9)
+        assert np.all((steps > 0.5) & (steps < STEPS - 0.5))
+
+
+def test_cells_rise_and_fall_as_the_ranges_around_them_do():
+    heights = learnt_base(measured()).reshape(8, 8)
+    assert np.all(np.diff(heights[2]) > 0.0)
+    assert heights[2, 0] < 0.2 * heights[2, -1]  # nearly nothing before it
+    assert np.all(np.diff(heights[5]) <= 0.0)
+    assert heights[5, -1] < 0.3 * heights[5, 0]
+    assert heights[3].argmax() not in (0, 7)  # a peak
+
+
+def test_what_noise_hides_stays_flat():
+    hidden = learnt_base(measured(np.array([0, 3, 0, 4000, 4000, 0, 2, 0]), scales=(40.0, 4000.0))).reshape(8, 8)
+    assert np.ptp(hidden[[0, 1]]) < 0.1 * hidden[0, 0]
+    assert np.ptp(hidden[3]) > hidden[3].mean()
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        measured(shape=(8, 8)),
+        measured(depths=(6,), scales=(2.0,)),
+        measured(scales=(2.0, 1.0)),
+        measured(scales=(100.0, 200.0)),
+        measured(np.zeros(8, np.int64)),
+        measured(np.full(8, 500)),
+        measured(np.array([900, 0, 900, 0, 100, 900, 0, 300])),
+        measured(np.array([300, 900, 500, 0]), depths=(2, 6)),
+        measured(np.array([1810]), depths=(0,), scales=(2.0,)),
+    ],
+    ids=[
+        "two columns",
+        "cells alone",
+        "clear cells",
+        "hidden",
+        "no record",
+        "even",
+        "round numbers",
+        "few ranges",
+        "no ranges",
+    ],
+)
+def test_where_ranges_tell_nothing_of_cells_the_base_is_uniform(seen):
+    assert learnt_base(seen) is None
+    assert splits_of(seen).base is None
+
+
+def test_every_computation_has_the_same_base_and_a_given_one_is_kept():
+    seen, given = measured(), np.arange(1.0, 65.0)
+    for base, wanted in ((None, learnt_base(seen)), (given, given)):
+        assert np.array_equal(IndependentDraws(seen, base)._fitted[0].splits.base, wanted)
+        assert np.array_equal(TreeCounts(measured=seen, base=base).splits.base, wanted)
+    means = approximate_posterior(seen).counts
+    assert np.array_equal(means, approximate_posterior(seen, base=learnt_base(seen)).counts)
+    assert not np.allclose(means, approximate_posterior(seen, base=np.ones(64)).counts)
+
+
+def test_records_at_the_edge_of_a_gap_lie_nearer_than_with_an_even_base():
+    """Two humps, with noise that hides where in a range records lie; the same for both."""
+    x, rng = np.arange(256), np.random.default_rng(3)
+    law = np.exp(-0.5 * ((x - 50) / 10.0) ** 2) + np.exp(-0.5 * ((x - 180) / 7.0) ** 2)
+    law[(x > 70) & (x < 165)] = 0.0
+    tree, apart = CellTree((256,)), np.zeros(2)
+    for _ in range(10):
+        counts = rng.multinomial(5_000, law / law.sum())
+        noise = ((4, 15.0), (8, 60.0))
+        noisy = tuple(tree.sums(counts, d) + np.rint(rng.laplace(0.0, scale, tree.nodes(d))).astype(int) for d, scale in noise)
+        seen = TreeMeasurements(tree, (4, 8), noisy, tuple(("laplace", scale) for _, scale in noise), total=5_000)
+        for i, base in enumerate((None, np.ones(256))):
+            apart[i] += np.abs(np.cumsum(approximate_posterior(seen, base=base).counts - counts)).sum()
+    assert apart[0] < 0.8 * apart[1]
