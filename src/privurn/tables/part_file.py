@@ -71,7 +71,9 @@ def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, 
     first, *others = (np.repeat(*each) for each in columns)
     cells = [first, *(each[arrangement(size, words, own)] for each in others)]  # each is paired with the first
     if redraw is not None:
-        leave_empty(cells, *redraw, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53)
+        zeros, weights, ends = redraw
+        if not leave_empty(cells, zeros, weights, ends, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53):
+            raise ValueError("the structural zeros leave next to no room for records.")
     for j, each in fine.items():
         order, cells[j] = arrangement(size, words, cells[j]), np.empty(size, each[0].dtype)
         cells[j][order] = np.repeat(*each)
@@ -82,9 +84,7 @@ def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, 
     return pa.table(values, schema=rows.schema)
 
 
-def leave_empty(
-    cells: Any, zeros: Any, weights: Any, ends: Any, uniforms: Callable[[int], Any], most: int | None = None
-) -> bool:
+def leave_empty(cells: Any, zeros: Any, weights: Any, ends: Any, uniforms: Callable[[int], Any], most: int = 1_000) -> bool:
     """Draw records again, in place, until none is in a structurally empty cell; whether `most` times were enough for that.
 
     `cells` has an array for each column, `zeros` the columns and cells that no record has together, `weights` and `ends` the
@@ -92,19 +92,20 @@ def leave_empty(
     """
     import numpy as np
 
-    tried = 0
-    while True:
+    for tried in range(most + 1):
         wrong = np.zeros(len(cells[0]), bool)
         for each in zeros:
             wrong |= np.logical_and.reduce([cells[j] == cell for j, cell in each])
         again = np.flatnonzero(wrong)
-        if len(again) == 0 or tried == most:
-            return len(again) == 0
-        tried += 1
+        if len(again) == 0:
+            return True
+        if tried == most:
+            break
         classes = np.searchsorted(weights / weights[-1], uniforms(len(again)), side="right")
         for column, own in zip(cells, ends, strict=True):
             drawn = (own[classes] < uniforms(len(again))[:, None]).sum(axis=1)
             column[again] = np.minimum(drawn, own.shape[1] - 1)
+    return False
 
 
 def write_records(table: Any, folder: str, suffix: str) -> tuple[str, int, str]:

@@ -17,8 +17,6 @@ from privurn.tables.part_file import leave_empty
 Zeros = Sequence[tuple[tuple[int, int], ...]]
 """Columns' places, each with a cell of it, that no record has together."""
 
-MOST_REDRAWS = 1_000
-
 
 def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator) -> NDArray[np.int64]:
     """Whole numbers within one of their expectations, which are right on average, with a sum within one of theirs.
@@ -64,14 +62,14 @@ def synthetic_cells(
     order = rng.permutation(records)
     for column in found:  # one at a time: a second table of millions of records would not fit beside the first
         column[:] = column[order]
-    if zeros and not leave_empty(found, *redraw(mixture, zeros), rng.random, MOST_REDRAWS):
+    if zeros and not leave_empty(found, *redraw(mixture, zeros), rng.random):
         raise ModelError(
             "the structural zeros leave next to no room for records.", hint="Check which values are named together"
         )
     return found
 
 
-def redraw(mixture: MixtureOfProducts, zeros: Zeros) -> tuple[Any, ...]:
+def redraw(mixture: MixtureOfProducts, zeros: Zeros) -> tuple[Any, Any, Any]:
     """What `leave_empty` draws records again by."""
     ends = [np.cumsum(mixture.column(j), axis=1) for j in range(len(mixture.sizes))]
     return zeros, np.cumsum(mixture.weights), ends
