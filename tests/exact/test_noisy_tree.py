@@ -178,6 +178,16 @@ def test_the_root_is_a_level_like_any_other_where_n_is_secret(secret):
         assert mechanism.profile.delta(epsilon) == pytest.approx(truth(mechanism, 1, epsilon), rel=1e-11)
 
 
+@pytest.mark.parametrize("contributions", [1, 2])
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_measured_root_is_accounted_for(noise, contributions):
+    mechanism = tree(True, shape=(2,), depths=(0, 1), scales=(1.0, 2.0), noise=noise)
+    profile = mechanism.profile.group(contributions)
+    for epsilon in EPSILONS:
+        exact = truth(mechanism, contributions, epsilon)
+        assert exact * (1.0 - 1e-12) <= profile.delta(epsilon) <= exact + 1e-9 + 1e-6 * exact
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_losses_add_up_to_the_joint_law_of_all_outputs(noise):
     """Without losses: the whole law of (root, two leaves, special), output by output, before and after a record comes."""

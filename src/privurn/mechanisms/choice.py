@@ -138,7 +138,8 @@ def _check_secret_size(recipe: Recipe, public: Public) -> None:
         return
     found = []
     if recipe.keeps_n_secret:
-        own = replace(recipe, records=EXAMPLE_RECORDS).settled(public)
-        found.append(Alternative(words="a number of records to release", changes={"mechanism": own}))
+        own = recipe.sized(EXAMPLE_RECORDS).settled(public)
+        words = "a public guess of their number" if own.records is None else "a number of records to release"
+        found.append(Alternative(words=words, changes={"mechanism": own}))
     found.append(Alternative(words="the number of confidential records public", changes={"neighbouring": "replace-one"}))
     raise ModelError("with add/remove neighbours the number of confidential records is secret.", alternatives=found)

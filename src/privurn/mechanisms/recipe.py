@@ -6,7 +6,7 @@ is an option.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from privurn.domain import JointDomain, TableDomain
@@ -133,6 +133,10 @@ class Recipe(Asked, ABC):
         """Whether all is said that a release needs where the number of confidential records is secret."""
         return self.records is not None or not self.publishes_records
 
+    def sized(self, records: int) -> "Recipe":
+        """With a public number where the confidential one is secret."""
+        return replace(self, records=records)
+
     def check(self) -> None:
         """What can be refused before anything public is known."""
         if self.records is None:
@@ -204,7 +208,7 @@ def check_copies(copies: int, records: int | None, *, most: int) -> None:
         raise ModelError(f"at most {most:,} copies are made.", hint=f"copies={most}, or fewer")
     if copies > 1 and records is not None:
         raise ModelError(
-            "copies have as many records as the confidential table.", hint="Leave the number of records or the copies out"
+            "copies have as many records as the confidential table.", hint="Leave the number of records out; where the confidential number is secret, guess=1000 says about how many"
         )
 
 

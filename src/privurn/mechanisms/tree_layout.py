@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from privurn.cell_tree import CellTree
 from privurn.errors import FormatError, ModelError
-from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree, check_cells, tree_shape
+from privurn.mechanisms.noisy_tree import PerturbedTree, check_cells, tree_shape
 from privurn.mechanisms.recipe import Public, Recipe, check_copies, option
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
@@ -209,6 +209,10 @@ class NoisyTree(Recipe):
         """A guess will do."""
         return self.records is not None or self.guess is not None
 
+    def sized(self, records: int) -> "NoisyTree":
+        """Copies have the confidential size, of which there is a guess."""
+        return replace(self, guess=records) if self.copies > 1 else replace(self, records=records)
+
     def check(self) -> None:
         """Words and numbers that are known."""
         super().check()
@@ -220,10 +224,7 @@ class NoisyTree(Recipe):
 
     def calibrate(self, public: Public) -> PerturbedTree:
         """The layout and the least noise."""
-        if public.known_cells > MOST_CELLS:
-            raise ModelError(
-                f"a noisy tree adds noise to every cell, and at most {MOST_CELLS:,} are supported.", alternatives=()
-            )
+        check_cells(public.known_cells)
         shape = ((public.known_cells,), (0,)) if public.domain is None else tree_shape(public.domain)
         if shape is None:
             raise ModelError("a noisy tree needs one or two columns of numbers.", alternatives=())
