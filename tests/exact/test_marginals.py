@@ -208,7 +208,7 @@ def test_a_depth_of_a_fine_column_has_the_share_of_a_pair():
     )
     scale = dict(zip(made.layout.every_set, made.scales, strict=True))
     assert made.sizes == (3, 33, 4)
-    assert [(each.depths, each.special) for each in made.fine] == [((2, 7), 1)]
+    assert [(each.depths, each.special) for each in made.fine] == [((3, 7), 1)]
     assert scale[1,] == scale[3,] == scale[4,] == scale[0, 1] < scale[0,]
     twice = calibrate_marginals(
         n=500,
@@ -345,7 +345,7 @@ def test_what_was_measured_of_a_fine_column_is_a_noisy_tree():
     table = made.likelihood(Numbers(counts))
     assert (table.sizes, table.mechanism.rows, len(table.counts)) == ((33, 2), 33 + 2 + 66, 33 + 2 + 66)
     measured, whole = table.trees[0].measured, np.bincount(codes[0])
-    assert measured.depths == (2, 5, 7)
+    assert measured.depths == (3, 5, 7)
     assert (measured.total, measured.special) == (1000, (int(whole[100]),))
     for depth, noisy in zip(measured.depths, measured.noisy, strict=True):
         assert np.array_equal(noisy, measured.tree.sums(whole[:100], depth))

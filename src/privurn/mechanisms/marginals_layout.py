@@ -71,7 +71,7 @@ def fine_column(place: int, *, values: int, special: int, noise: TreeNoise) -> F
     """Depths spread evenly from the root to the ranges, and from those to the values, as far apart as a noisy tree's.
 
     >>> fine_column(0, values=1000, special=0, noise="discrete-gaussian").depths
-    (2, 7, 10)
+    (3, 8, 10)
     """
     below = CellTree((values,)).depth - RANGES_DEPTH
     above = spread(float(RANGES_DEPTH), SPACING[noise])[:-1]

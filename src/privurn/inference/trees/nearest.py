@@ -88,7 +88,7 @@ def nearest_counts(
 def nearest_of_draws(drawn: Floats) -> Floats:
     """The same of draws of the counts of cells in order, (draw, cell), however they were made.
 
-    >>> nearest_of_draws(np.array([[8.0, 2.0], [9.0, 1.0], [1.0, 9.0]])).tolist()
+    >>> nearest_of_draws(np.array([[8.0, 2.0], [9.0, 1.0], [1.0, 9.0]])).round(9).tolist()
     [8.0, 2.0]
     """
     tree, counts = CellTree((drawn.shape[1],)), np.asarray(drawn.mean(axis=0), np.float64)
