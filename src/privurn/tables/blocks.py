@@ -167,5 +167,5 @@ def sampled(counts: NDArray[np.int64], size: int, *, rng: np.random.Generator) -
         return rng.multivariate_hypergeometric(counts, size, method="marginals")
     one = np.zeros_like(counts)  # of 10^9 one is looked at by itself, because NumPy takes no more than the others
     one[np.searchsorted(np.cumsum(counts), rng.integers(total), side="right")] = 1
-    among = rng.integers(total) < size
+    among = int(rng.integers(total) < size)
     return sampled(counts - one, size - among, rng=rng) + among * one

@@ -71,7 +71,7 @@ def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, 
     first, *others = (np.repeat(*each) for each in columns)
     cells = [first, *(each[arrangement(size, words, own)] for each in others)]  # each is paired with the first
     if redraw is not None:
-        leave_empty(cells, *redraw, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53)
+        leave_empty(cells, redraw, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53)
     for j, each in fine.items():
         order, cells[j] = arrangement(size, words, cells[j]), np.empty(size, each[0].dtype)
         cells[j][order] = np.repeat(*each)
@@ -82,16 +82,15 @@ def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, 
     return pa.table(values, schema=rows.schema)
 
 
-def leave_empty(
-    cells: Any, zeros: Any, weights: Any, ends: Any, uniforms: Callable[[int], Any], most: int | None = None
-) -> bool:
+def leave_empty(cells: Any, redraw: Any, uniforms: Callable[[int], Any], most: int | None = None) -> bool:
     """Draw records again, in place, until none is in a structurally empty cell; whether `most` times were enough for that.
 
-    `cells` has an array for each column, `zeros` the columns and cells that no record has together, `weights` and `ends` the
-    classes' and, class by class, the columns' cumulated probabilities.
+    `cells` has an array for each column, `redraw` the columns and cells that no record has together, and the cumulated
+    probabilities of the classes and, class by class, of each column's cells.
     """
     import numpy as np
 
+    zeros, weights, ends = redraw
     tried = 0
     while True:
         wrong = np.zeros(len(cells[0]), bool)

@@ -64,7 +64,7 @@ def synthetic_cells(
     order = rng.permutation(records)
     for column in found:  # one at a time: a second table of millions of records would not fit beside the first
         column[:] = column[order]
-    if zeros and not leave_empty(found, *redraw(mixture, zeros), rng.random, MOST_REDRAWS):
+    if zeros and not leave_empty(found, redraw(mixture, zeros), rng.random, MOST_REDRAWS):
         raise ModelError(
             "the structural zeros leave next to no room for records.", hint="Check which values are named together"
         )
