@@ -88,7 +88,7 @@ def leave_empty(cells: Any, zeros: Any, weights: Any, ends: Any, uniforms: Calla
     """Draw records again, in place, until none is in a structurally empty cell; whether `most` times were enough for that.
 
     `cells` has an array for each column, `zeros` the columns and cells that no record has together, `weights` and `ends` the
-    classes' and, class by class, the columns' cumulated probabilities.
+    cumulated probabilities of the classes and, class by class, of each column's cells.
     """
     import numpy as np
 
