@@ -117,8 +117,8 @@ def _point(name: str, value: float, level: float) -> Summary:
 
 
 def _row(name: str, value: float, deviation: float, low: float, high: float, level: float) -> Summary:
-    ends = {"lower": float(low), "upper": float(high)}
-    return Summary(name=name, mean=float(value), deviation=float(deviation), level=level, **ends)
+    mean, spread = float(value), float(deviation)
+    return Summary(name=name, mean=mean, deviation=spread, lower=float(low), upper=float(high), level=level)
 
 
 def synthetic_table(found: "SumPosterior", *, columns: Sequence[str], seed: int | None) -> Any:
