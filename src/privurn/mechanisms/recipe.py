@@ -208,7 +208,8 @@ def check_copies(copies: int, records: int | None, *, most: int) -> None:
         raise ModelError(f"at most {most:,} copies are made.", hint=f"copies={most}, or fewer")
     if copies > 1 and records is not None:
         raise ModelError(
-            "copies have as many records as the confidential table.", hint="Leave the number of records out; where the confidential number is secret, guess=1000 says about how many"
+            "copies have as many records as the confidential table.",
+            hint="Leave the number of records out; where the confidential number is secret, guess=1000 says about how many",
         )
 
 
