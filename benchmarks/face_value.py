@@ -248,8 +248,8 @@ def show(found: dict[tuple[Case, Guarantee], Distances]) -> None:
         ratios = without_delta(found, delta)
         if ratios:
             print(
-                f"W1 with delta = 0 over that with {delta:g}: geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, "
-                f"largest {max(ratios):.2f} (target 1.5)"
+                f"W1 with delta = 0 over that with {delta:g}: geometric mean {np.exp(np.mean(np.log(ratios))):.2f} "
+                f"(target 1.5), largest of {len(ratios)} settings {max(ratios):.2f}"
             )
     print(f"slowest posterior and records: {max(each.of('seconds').max() for each in found.values()):.2f} s")
 
