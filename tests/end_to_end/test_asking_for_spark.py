@@ -60,11 +60,19 @@ def test_a_wrong_master_on_the_command_line_is_refused_at_once(privurn_command, 
 
 
 def refused(**where):
-    if reason := why_not():
-        pytest.skip(reason)
     with pytest.raises(FormatError) as refusal, SparkFiles("x.parquet", **where).session():
         pass
     return str(refusal.value)
+
+
+@pytest.fixture
+def no_session(monkeypatch):
+    """Another test may have left one, which would be refused before any address is looked at."""
+    if reason := why_not():
+        pytest.skip(reason)
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", classmethod(lambda kind: None))
+    if find_spec("grpc") is not None:
+        monkeypatch.setattr("pyspark.sql.connect.session.SparkSession.getActiveSession", classmethod(lambda kind: None))
 
 
 @pytest.fixture
@@ -75,6 +83,7 @@ def port():
         yield held.getsockname()[1]
 
 
+@pytest.mark.usefixtures("no_session")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_an_address_where_nobody_listens_is_refused(port):
     assert "nobody answers" in refused(master=f"spark://127.0.0.1:{port}")
@@ -84,6 +93,7 @@ def test_an_address_where_nobody_listens_is_refused(port):
         assert "nobody answers" in refused(remote="sc://:1")
 
 
+@pytest.mark.usefixtures("no_session")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_who_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch):
     if find_spec("grpc") is None:
