@@ -67,6 +67,20 @@ def test_no_record_is_where_none_can_be_and_known_shares_are_followed(made, fold
     assert not impossible(copies.to_pandas()).any()
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_value_that_only_some_records_can_have_is_not_lost(epsilon):
+    """The default fit, where the noise of a count is a tenth of such records and more."""
+    rng = np.random.default_rng(1)
+    sex, age = rng.choice(["m", "f"], 1_200), rng.integers(0, 10, 1_200)
+    birth = np.where((sex == "f") & (rng.random(1_200) < 0.32), "yes", "no")
+    columns = {"sex": Categories(["m", "f"]), "age": Grid(0, 9, 1), "birth": Categories(["yes", "no"])}
+    domain = TableDomain(columns, [{"sex": "m", "birth": "yes"}])
+    data = pd.DataFrame({"sex": sex, "age": age, "birth": birth})
+    found = privurn.release(data, privurn.Marginals(), domain=domain, epsilon=epsilon, delta=1e-6, ledger=False).data
+    assert abs((found["birth"] == "yes").mean() - (birth == "yes").mean()) < 0.06
+    assert not ((found["sex"] == "m") & (found["birth"] == "yes")).any()
+
+
 def test_three_columns_may_exclude_each_other():
     """Only pairs are measured, which leave open how many records are there; they stay as they are."""
     columns = {"a": Grid(0, 1, 1), "b": Categories(["x", "y"]), "day": Dates("2024-01-01", "2024-12-31", "6 months")}

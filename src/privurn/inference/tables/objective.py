@@ -30,6 +30,10 @@ LEAST_NOISE = 1.0
 SURER = 0.1
 """Deviation that stands for certainty about what is public, in the smallest one of the noise: none would be too stiff."""
 
+EMPTY = 0.5
+"""The same of structurally empty cells. To be surer is to pay more in a prior of many classes, each of which must choose:
+values that only some records may have were given up where noise was large. Records are kept out of them exactly."""
+
 
 @dataclass(frozen=True, eq=False)
 class Triples:
@@ -55,8 +59,8 @@ class Objective:
     triples: tuple[Triples, ...]
     empty: NDArray[np.int64]
     """Cells of three columns that no record has together, a row for each column."""
-    sure: float
-    """Precision of what is public."""
+    nearly: float
+    """Precision with which these are empty."""
 
     @classmethod
     def of(cls, table: MeasuredTable) -> "Objective":
@@ -72,7 +76,7 @@ class Objective:
             elif len(places) == 2:
                 two[at[0], at[1]], two_precision[at[0], at[1]] = y / n, precision
                 two[at[1], at[0]], two_precision[at[1], at[0]] = y.T / n, precision
-        sure = (n / max(LEAST_NOISE, SURER * float(table.mechanism.deviations.min()))) ** 2
+        sure, nearly = ((n / max(LEAST_NOISE, each * float(table.mechanism.deviations.min()))) ** 2 for each in (SURER, EMPTY))
         for places, known in ({} if table.domain is None else table.domain.known_shares).items():
             at = [slice(starts[j], starts[j + 1]) for j in places]
             if len(places) == 1:
@@ -83,9 +87,9 @@ class Objective:
         zeros = [[starts[j] + cell for j, cell in each] for each in (() if table.domain is None else table.domain.zero_cells)]
         for a, b in (each for each in zeros if len(each) == 2):
             two[a, b] = two[b, a] = 0.0
-            two_precision[a, b] = two_precision[b, a] = sure
+            two_precision[a, b] = two_precision[b, a] = nearly
         empty = np.array([each for each in zeros if len(each) == 3], np.int64).reshape(-1, 3).T
-        return cls(starts, one, one_precision, two, two_precision, _triples(table), empty, sure)
+        return cls(starts, one, one_precision, two, two_precision, _triples(table), empty, nearly)
 
     @cached_property
     def parts(self) -> tuple[tuple[Triples, ...], ...]:
@@ -119,7 +123,7 @@ class Objective:
         own = [cells[:, each] for each in self.empty]
         product = own[0] * own[1] * own[2]
         share = weights @ product
-        residual = np.float32(self.sure) * share
+        residual = np.float32(self.nearly) * share
         by_weights += product @ residual
         pull = weights[:, None] * residual
         for i, at in enumerate(self.empty):
