@@ -11,8 +11,8 @@ import pytest
 import privurn
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
-from privurn.inference.counts import CountModel, Observed
-from privurn.inference.counts.released import observe
+from privurn.inference.counts.model import CountModel
+from privurn.inference.counts.released import Observed, observe
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
