@@ -35,6 +35,8 @@ def test_models_by_name(folder, command):
         done = command("infer", release, "--model", "tree", "--ask", "mean", "--json", *QUICK)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["variables"][0]["name"] == "mean"
+    headed = command("infer", "noisy", "--model", "mixture", *QUICK).stdout
+    assert "behind the perturbed-histogram mechanism" in " ".join(headed.split())
     refused = {
         ("urn", "regression"): ["not for counts of cells, which were published", "--model counts or tree; or leave it out"],
         ("noisy", "sums"): ["--model counts or tree or mixture; or leave it out"],

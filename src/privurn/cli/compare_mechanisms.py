@@ -50,7 +50,7 @@ def mechanisms_by_name(
     named = [way for way in asks if able(way) and wanted & {way, _family(way)}]
     if asymptotic and not any(way in ASYMPTOTIC for way in named):
         named += ASYMPTOTIC
-    kinds = {way: AsymptoticPseudo if way in ASYMPTOTIC else known[_family(way)] for way in named}
+    kinds: dict[str, Any] = {way: AsymptoticPseudo if way in ASYMPTOTIC else known[_family(way)] for way in named}
     return [kinds[way](**{key: model if each is ... else each for key, each in asks[way].items()}) for way in named]
 
 

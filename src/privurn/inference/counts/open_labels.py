@@ -30,7 +30,9 @@ def default_functionals(release: Observed) -> list[str]:
 
 def check_column(functionals: Sequence[Functional], column: str | None) -> None:
     """Labels are of one column: by its name, or x."""
-    for each in functionals if column is not None else ():
+    if column is None:
+        return
+    for each in functionals:
         for named in (each.column, *(condition.column for condition in each.conditions)):
             if named not in (None, "x", column):
                 raise FormatError(

@@ -140,7 +140,7 @@ class MixturePosterior(FittedMixture):
 
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> Any:
         """Pictures: kind="density" (categories have none), "intervals", "clusters", "together" or "traces" (`results.plot`)."""
-        usual = "intervals" if self.model.kernel.categorical else "density"
+        usual: results.Picture = "intervals" if self.model.kernel.categorical else "density"
         return results.plot(self, kind=kind or usual, level=self.checked_level(level), **options)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 F = TypeVar("F", bound=FittedMixture)
-Picture = Literal["density", "clusters", "together", "traces"]
+Picture = Literal["density", "intervals", "clusters", "together", "traces"]
 
 POINTS = 256
 """Cells of the default grid."""

@@ -71,7 +71,7 @@ def ways() -> dict[str, Mapping[str, Any]]:
 def usual_mechanisms() -> tuple[Recipe, ...]:
     """What is compared where nothing is asked for: every way that needs no more than the guarantee."""
     able = {way: asked for way, asked in ways().items() if ... not in asked.values()}
-    return tuple(recipes()[way.partition(",")[0]](**asked) for way, asked in able.items())  # type: ignore[arg-type]
+    return tuple(recipes()[way.partition(",")[0]](**asked) for way, asked in able.items())
 
 
 NO_CERTIFICATE = "no certificate: asymptotic only"
@@ -119,7 +119,7 @@ def candidates(
 def _name(recipe: Recipe) -> str:
     """What a comparison calls it: the way that it is, or its name with the fields that were given."""
     given = recipe.given
-    for way, asked in (ways() | ASYMPTOTIC).items():
+    for way, asked in {**ways(), **ASYMPTOTIC}.items():
         same = given.keys() == asked.keys() - {"records"} and recipe.alias == way.partition(",")[0]
         if same and all(value is ... or given.get(name) == value for name, value in asked.items()):
             return way
