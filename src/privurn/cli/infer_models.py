@@ -36,10 +36,9 @@ REGRESSIONS = ("linear", "logistic", "poisson")
 def check_model(name: str, given: "Published") -> None:
     """A model that is for what was published; which there are is told where it is not."""
     known = _models(given)
-    family, colon, _ = name.partition(":")
     if name in known or (given.kind == "counts" and name == "table"):
         return
-    if given.kind == "tables" and (colon or family in REGRESSIONS):
+    if given.kind == "tables" and (set(name) & set(":~") or name in REGRESSIONS):
         return  # what is wrong with a formula is told where it is read
     raise FormatError(
         f"the model {name!r} is not for {given.words}, which were published.",
