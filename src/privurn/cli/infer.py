@@ -137,7 +137,7 @@ def infer(
         typer.Option(
             metavar="KIND=FILE",
             help="A picture (.png, .svg, .pdf); FILE alone is the first kind. Counts: density, cdf, intervals, n, traces. "
-            "Mixtures: density, intervals, clusters, together, traces. Sums: traces, n, intervals. Repeatable.",
+            "Mixtures: density (of categories intervals), clusters, together, traces. Sums: traces, n, intervals. Repeatable.",
             show_default=False,
         ),
     ] = None,

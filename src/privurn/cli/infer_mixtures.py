@@ -51,7 +51,7 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     from privurn.inference.mixtures.reading import Mixture, default_model
     from privurn.inference.mixtures.samplers import Keep
 
-    typed, pictures = asked.typed, asked.pictures(PICTURES)
+    typed, pictures = asked.typed, asked.pictures(_kinds(given))
     asked.synthetic()
     labels = typed["clusters"] or "together" in pictures
     mixture = Mixture(
@@ -67,6 +67,11 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     if given.channel.one_output and mixture.sampler not in ("auto", "neal5", "slice"):
         raise FormatError(f"the sampler {mixture.sampler!r} is for releases record by record.", hint="--sampler auto")
     return mixture
+
+
+def _kinds(given: "Privatised") -> tuple[str, ...]:
+    """Of pictures, the usual one first: categories have no density."""
+    return (*PICTURES[1:], PICTURES[0]) if given.labels else PICTURES
 
 
 def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictures: Any) -> None:
@@ -108,7 +113,7 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
     beside: dict[str, Any] = (
         {} if extra["deconvolution"] is None else {"others": {"deconvolution": extra["deconvolution"].positive()}}
     )
-    figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(PICTURES).items()]
+    figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(_kinds(given)).items()]
     records = partial(found.synthetic, records=asked.records, seed=asked.typed["seed"])
     written = write_files(found, asked, figures=figures, synthetic=records)
     written |= write_folder(found, asked, made_from=given.mechanism or given.channel.name)
