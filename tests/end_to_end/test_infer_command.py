@@ -199,7 +199,7 @@ def test_debiased_records_of_an_urn_and_of_noisy_counts(run, folder):
         assert abs(records.mean() - truth) < 3000
         stated = json.loads((folder / f"{source}-new" / "synthetic.json").read_text())
         assert (stated["rows"], stated["copies"], stated["seed"]) == (4000, 1, 1)
-    done = run("noisy", "--ask", "mean", *QUICK, "--synthetic", "1", "--copies", "5", "-o", "copies")
+    done = run("noisy", "--ask", "mean", *QUICK, "--copies", "5", "-o", "copies")
     assert done.returncode == 0, done.stderr
     copies = pd.read_csv(folder / "copies" / "data.csv")
     assert copies.groupby("copy").size().tolist() == [5000] * 5
@@ -212,7 +212,8 @@ def test_debiased_records_of_an_urn_and_of_noisy_counts(run, folder):
         (["--synthetic", "0", "-o", "none"], "at least one"),
         (["--copies", "3"], "new folder"),
         (["--synthetic", "100", "-o", "urn"], "exists"),
-        (["--synthetic", "5", "--copies", "100000", "-o", "many"], "copies can be made"),
+        (["--copies", "100000", "-o", "many"], "copies can be made"),
+        (["--synthetic", "20", "--copies", "2", "-o", "both"], "copies have as many records as the confidential table"),
     ],
 )
 def test_records_that_cannot_be_made(run, words, message):

@@ -195,7 +195,9 @@ def test_categories_keep_their_names(command, tmp_path, monkeypatch):
     written = (tmp_path / "synthetic.csv").read_text().replace('"', "").split()
     assert len(written) == 31
     assert set(written[1:]) <= {"north", "south", "other"}
-    refused = command("infer", "noisy", "--plot", "density.png")
+    assert command("infer", "noisy", *SHORT, "--plot", "usual.png").returncode == 0
+    assert (tmp_path / "usual.png").stat().st_size > 1000
+    refused = command("infer", "noisy", "--plot", "density=density.png")
     assert refused.returncode == 2
     assert "no density" in refused.stderr
     refused = command("infer", "noisy", "--deconvolution")

@@ -28,4 +28,4 @@ def test_the_posterior_is_that_of_quadrature(tmp_path, monkeypatch):
     exact = np.sum(weights * rates) / weights.sum()
     row = found.draws.summary(["rate"])[0]
     assert abs(row.mean - exact) < 5.0 * row.standard_error + 0.01
-    assert found.synthetic(seed=1)[0].shape == (6, 1)
+    assert found.synthetic(seed=1).shape == (6, 1)

@@ -37,7 +37,7 @@ def attempt(table, out, words):
 
 def alternatives(error):
     """The lines that the command prints."""
-    return [line.removeprefix("    - ") for line in spoken(error).splitlines() if line.startswith("    - ")]
+    return [line.removeprefix("    - ") for line in spoken(error, ["release"]).splitlines() if line.startswith("    - ")]
 
 
 def typed(words, alternative):

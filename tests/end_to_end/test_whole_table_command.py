@@ -102,7 +102,7 @@ def test_records_and_copies_go_into_a_new_folder(folder):
     stated = json.loads((folder / "more" / "synthetic.json").read_text())
     assert (stated["made_from"], stated["rows"], stated["copies"], stated["seed"]) == ("noisy-marginals", 200, 1, 3)
     assert list(pd.read_csv(folder / "more" / "data.csv").columns) == list(people().columns)
-    answer(folder, "infer", "out", "--ask", "mean(pay)", "--synthetic", 1, "--copies", 2, "--seed", 3, "-o", "copies")
+    answer(folder, "infer", "out", "--ask", "mean(pay)", "--copies", 2, "--seed", 3, "-o", "copies")
     copies = pd.read_csv(folder / "copies" / "data.csv")
     assert copies["copy"].value_counts().tolist() == [1_500, 1_500]
 

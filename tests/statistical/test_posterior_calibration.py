@@ -13,9 +13,10 @@ import sampler_checks as checks
 
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
-from privurn.inference.counts import CountModel, Observed
 from privurn.inference.counts.functionals import parse_functionals
+from privurn.inference.counts.model import CountModel
 from privurn.inference.counts.plans import reduce
+from privurn.inference.counts.released import Observed
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.mechanisms.base_measures import FiniteBase

@@ -3,14 +3,18 @@
 import subprocess
 import sys
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+import privurn
+from privurn.cli.compare_mechanisms import mechanisms_by_name
 from privurn.counts import CountTable
 from privurn.domain import Bins, Categories, Grid, JointDomain, OpenLabels
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError, NotCertifiable, SamplingError
+from privurn.mechanisms.asymptotic_pseudo_posterior import ASYMPTOTIC, AsymptoticPseudo, Variant
 from privurn.mechanisms.base_measures import FiniteBase, FreshLabels
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.mechanism import Mechanism
@@ -19,7 +23,7 @@ from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.pseudo_posterior import Pseudo
 from privurn.privacy.profile import Guarantee
 from privurn.reports.comparison import distances
-from privurn.reports.comparison.candidates import ASYMPTOTIC, NO_CERTIFICATE, candidates
+from privurn.reports.comparison.candidates import NO_CERTIFICATE, candidates
 from privurn.reports.comparison.comparison import Runs, coarser_grid, compare, compare_counts
 from privurn.reports.comparison.parallel import run_tasks
 from privurn.reports.comparison.pictures import density_overlays, error_boxes
@@ -43,8 +47,21 @@ def counted(rows, domain):
 COUNTS = counted(ROWS, Grid(0, 100, 2))
 
 
-def compared(**given):
-    return compare_counts(COUNTS, domain=GRID, **{"guarantee": LARGE_DELTA, "runs": 12, "processes": 1, **given})
+def compared(*, mechanisms=None, model=None, asymptotic=False, **given):
+    """Of mechanisms by name, as the command line has them."""
+    asked = mechanisms_by_name(mechanisms, model=model, asymptotic=asymptotic)
+    usual = {"guarantee": LARGE_DELTA, "runs": 12, "processes": 1}
+    return compare_counts(COUNTS, domain=GRID, mechanisms=asked, **{**usual, **given})
+
+
+def compared_objects(asked, **given):
+    usual = {"guarantee": LARGE_DELTA, "runs": 2, "processes": 1}
+    return compare_counts(COUNTS, domain=GRID, mechanisms=asked, **{**usual, **given})
+
+
+def able_by_name(names, *, model=None, **given):
+    asked = mechanisms_by_name(names, model=model)
+    return candidates(n=4000, cells=51, guarantee=LARGE_DELTA, asked=asked, **given)[0]
 
 
 @pytest.mark.parametrize("guarantee", [LARGE_DELTA, Guarantee(epsilon=0.5, delta=1e-6), Guarantee(epsilon=2.0, delta=0.0)])
@@ -59,17 +76,43 @@ def test_every_candidate_meets_the_guarantee(guarantee):
 
 
 def test_mechanisms_by_name():
-    able, _ = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["perturbed-histogram"], coarser=(5, 11))
+    able = able_by_name(["perturbed-histogram"], coarser=(5, 11))
     assert [each.name for each in able] == [
         "perturbed-histogram",
         "perturbed-histogram, Gaussian",
         "perturbed-histogram, counts",
         "perturbed-histogram, 11 cells",
     ]
-    one, _ = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["perturbed-histogram, Gaussian"], coarser=(5, 11))
+    one = able_by_name(["perturbed-histogram, Gaussian"], coarser=(5, 11))
     assert [each.name for each in one] == ["perturbed-histogram, Gaussian"]
     with pytest.raises(FormatError, match="not known"):
-        candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["gaussian"])
+        mechanisms_by_name(["gaussian"])
+
+
+def test_mechanisms_are_objects_with_options_of_their_own():
+    asked = [privurn.Urn(), privurn.Urn(records=30), privurn.NoisyCounts(smoothing=0.25), privurn.NoisyCounts(publish="counts")]
+    found = compared_objects(asked, n_records=50)
+    assert {each.name: each.output for each in found.results if "11 cells" not in each.name} == {
+        "dirichlet-multinomial": "50 records",
+        "dirichlet-multinomial, records=30": "30 records",
+        "perturbed-histogram, smoothing=0.25": "50 records",
+        "perturbed-histogram, counts": "51 noisy counts",
+    }
+    for wrong in ("dirichlet-multinomial", privurn.Laplace(), 3):
+        with pytest.raises(FormatError, match=r"is no mechanism\.\n  For example mechanisms=\[privurn\.Urn\(\)"):
+            compared_objects([wrong])
+
+
+def test_a_whole_table_is_compared_in_python_too():
+    rows = np.array([(k % 3, k % 2, k % 5) for k in range(60)], [(name, float) for name in "abc"])
+    columns = {"a": Grid(0, 2, 1), "b": Grid(0, 1, 1), "c": Grid(0, 4, 1)}
+    given = {"epsilon": 2, "delta": 1e-3, "runs": Runs(1)}
+    found = compare(rows, domain=privurn.TableDomain(columns), **given)
+    assert set(found.medians) == {"noisy-marginals", "columns shuffled", "resample of the data"}
+    one = compare(rows, domain=JointDomain(columns), mechanisms=[privurn.Marginals(order=1)], **given)
+    assert one.medians["noisy-marginals"] != found.medians["noisy-marginals"]
+    with pytest.raises(ModelError, match="with one mechanism"):
+        compare(rows, domain=privurn.TableDomain(columns), records=5, **given)
 
 
 def test_what_cannot_be_had_is_refused_with_a_reason():
@@ -132,7 +175,7 @@ def test_every_candidate_releases_what_it_says():
 
 
 def test_a_mechanism_without_a_twin_is_drawn_exactly_from_a_seed():
-    urn = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, names=["dirichlet-multinomial"])[0][0].mechanism
+    urn = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, asked=[privurn.Urn()])[0][0].mechanism
 
     class Twinless(DirichletMultinomial):
         simulate = Mechanism.simulate
@@ -251,7 +294,7 @@ def test_words_name_the_true_source_of_the_error():
 
     def on_two_values(guarantee, name):
         given = {"domain": GRID, "guarantee": guarantee, "runs": 10, "processes": 1}
-        every = compare_counts(wide, **given, mechanisms=[name.partition(",")[0]]).results
+        every = compare_counts(wide, **given, mechanisms=mechanisms_by_name([name.partition(",")[0]])).results
         return next(each for each in every if each.name == name)
 
     shrunk = on_two_values(Guarantee(epsilon=0.05, delta=1e-6), "smoothed-histogram")
@@ -321,12 +364,11 @@ REFERENCE = Normal(mean=(20, 40), deviation=(10, 30), points=(3, 3))
 
 
 def test_a_model_adds_the_pseudo_posterior_as_a_release_would_make_it():
-    found = compared(model=CURVE, reference=REFERENCE, mechanisms=["pseudo-posterior"])
+    found = compared_objects([Pseudo(model=CURVE), Pseudo(model=CURVE, reference=REFERENCE)], runs=12)
     assert {each.name for each in found.results} == {"pseudo-posterior", "pseudo-posterior, reference"}
     assert not found.uncertified
     assert "the model" in found.best.reason  # a normal curve on gamma rows
-    given = {"n": 4000, "cells": 51, "guarantee": LARGE_DELTA, "domain": GRID}
-    able, _ = candidates(**given, model=CURVE, names=["pseudo-posterior"])
+    able = able_by_name(["pseudo-posterior"], model=CURVE, domain=GRID)
     assert [each.name for each in able] == ["pseudo-posterior"]
     assert able[0].mechanism.profile.delta(LARGE_DELTA.epsilon) <= LARGE_DELTA.delta
     everything = compared(model=CURVE, runs=4, seed=5)
@@ -336,9 +378,7 @@ def test_a_model_adds_the_pseudo_posterior_as_a_release_would_make_it():
 
 
 def test_the_shared_law_changes_nothing():
-    mechanism = candidates(n=4000, cells=51, guarantee=LARGE_DELTA, domain=GRID, model=CURVE, names=["pseudo-posterior"])[0][
-        0
-    ].mechanism
+    mechanism = able_by_name(["pseudo-posterior"], model=CURVE, domain=GRID)[0].mechanism
     law = mechanism.shared_law(COUNTS)
     with_law, without = (
         simulated_release(mechanism, COUNTS, cells=51, rng=np.random.default_rng(4), law=each) for each in (law, None)
@@ -354,9 +394,11 @@ def test_what_is_only_asymptotic_is_marked_and_never_best():
         rows,
         domain=Grid(0, 100, 2),
         epsilon=0.02,
-        mechanisms=["smoothed-histogram", "pseudo-posterior"],
-        pseudo=Pseudo(model=CURVE),
-        asymptotic=True,
+        mechanisms=[
+            privurn.Smoothed(),
+            Pseudo(model=CURVE),
+            *(AsymptoticPseudo(model=CURVE, variant=variant) for variant in get_args(Variant)),
+        ],
         runs=Runs(5, processes=1),
     )
     assert {each.name for each in found.uncertified} == set(ASYMPTOTIC)
@@ -382,8 +424,6 @@ def test_what_is_only_asymptotic_is_marked_and_never_best():
 def test_asymptotic_ways_are_asked_for():
     with pytest.raises(ModelError, match="needs a model"):
         compared(asymptotic=True)
-    with pytest.raises(ModelError, match="needs a model"):
-        compared(reference=REFERENCE)
     for names in (["pseudo-posterior"], ["pseudo-posterior, reference"], ["asymptotic pseudo-posterior"]):
         with pytest.raises(ModelError, match="more than its name"):
             compared(mechanisms=names)
@@ -403,7 +443,13 @@ def test_a_model_that_does_not_fit_is_refused_in_words():
     assert [each.name for each in found.refused] == ["pseudo-posterior"]
     assert "beta" in found.refused[0].reason
     two = np.zeros(9, [("a", float), ("b", float)])
-    joint = compare(two, domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)}, epsilon=1, runs=Runs(2), pseudo=Pseudo(model=CURVE))
+    joint = compare(
+        two,
+        domain={"a": Grid(0, 2, 1), "b": Grid(0, 2, 1)},
+        epsilon=1,
+        runs=Runs(2),
+        mechanisms=[privurn.Urn(), privurn.NoisyCounts(), Pseudo(model=CURVE)],
+    )
     assert "pseudo-posterior" in [each.name for each in joint.refused]
 
 

@@ -13,6 +13,7 @@ from privurn.inference.counts.asked import functionals_of
 from privurn.inference.counts.plans import reduce
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws
+from privurn.inference.infer import FITTING
 from privurn.inference.sums import BernoulliStatistic, Budget, NoisyStatistics
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -171,6 +172,45 @@ def test_odds_ratio_of_the_four_proper_cells():
     assert math.isclose(found["log_odds_ratio"], math.log(expected), rel_tol=1e-14)
     empty = np.where(np.arange(domain.size) == 1, 0.0, p)
     assert math.isnan(reduce(asked, domain=domain).evaluate(empty)["log_odds_ratio"])
+
+
+@pytest.mark.parametrize("kind", ["counts", "numbers", "categories", "sums"])
+def test_every_posterior_makes_records(kind, local, towns):
+    found = privurn.infer({"counts": COUNTS, "numbers": local, "categories": towns, "sums": SUMS}[kind], run=QUICK)
+    made = found.synthetic(records=40, seed=3)
+    assert made.num_rows == 40
+    assert made.equals(found.synthetic(records=40, seed=3))
+    values = {"counts": {0, 1, 2}, "categories": {"u", "v", "other"}, "sums": {0, 1}}
+    assert set(made.columns[0].to_pylist()) <= values.get(kind, set(made.columns[0].to_pylist()))
+    size = round(float(np.mean(found.draws["n"]))) if kind == "sums" else {"counts": 50, "numbers": 25, "categories": 60}[kind]
+    assert found.synthetic(seed=3).num_rows == size
+    copies = found.synthetic(copies=3, seed=3)
+    assert copies.column_names == ["copy", *made.column_names]
+    assert set(copies["copy"].to_pylist()) == {1, 2, 3}
+    assert copies.num_rows == 3 * size or kind == "sums"  # whose n has a posterior
+    with pytest.raises(ModelError, match="copies have as many records as the confidential table"):
+        found.synthetic(records=40, copies=2)
+    with pytest.raises(ModelError, match="record"):
+        found.synthetic(records=0)
+
+
+def test_records_of_one_copy_follow_the_predictive_law_and_each_copy_one_draw():
+    found = privurn.infer(SUMS, run=QUICK)
+    drawn = found.draws.flat("probability")
+    ones = np.mean(found.synthetic(records=40_000, seed=1)["y"].to_numpy())
+    assert abs(ones - drawn.mean()) < 7.0 * 0.5 / math.sqrt(40_000)  # by chance with probability below 1e-11
+    copies = found.synthetic(copies=2, seed=1)
+    sizes = np.bincount(copies["copy"].to_numpy())[1:]
+    assert sizes.tolist() == [int(found.draws.flat("n")[at]) for at in (0, -1)]
+
+
+def test_categories_have_a_picture_of_their_own(towns, local):
+    assert privurn.infer(towns, run=QUICK).plot().axes
+    assert privurn.infer(local, run=QUICK).plot(kind="intervals").axes
+
+
+def test_models_that_are_offered_are_public():
+    assert {kinds[0].__name__ for kinds in FITTING.values()} <= set(privurn.__all__)
 
 
 def test_records_from_the_posterior_of_counts():

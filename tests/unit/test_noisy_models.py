@@ -268,7 +268,7 @@ def test_a_model_in_plain_python(moves):
     weights = np.array(likelihood) * np.exp(-0.5 * grid[::20] ** 2)
     exact = np.sum(weights * grid[::20]) / weights.sum()
     assert abs(row.mean - exact) < 5.0 * row.standard_error + 0.005
-    assert found.synthetic(seed=1)[0].shape == (3, 1)
+    assert found.synthetic(seed=1).shape == (3, 1)
 
 
 def test_maximum_likelihood_of_a_proportion():

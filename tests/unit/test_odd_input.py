@@ -91,7 +91,10 @@ def test_labels_with_and_in_them_and_booleans():
     labels = np.array(["salt-and-pepper", "none"])[np.random.default_rng(2).integers(0, 2, 300)]
     listed = privurn.Categories(["salt-and-pepper", "none"], outside="other")
     made = privurn.release(labels, privurn.Urn(), domain=listed, epsilon=2, delta=1e-5)
-    assert privurn.infer(made, run=privurn.Run(draws=20, chains=1, warm_up=5)).names == ("P(x=salt-and-pepper)", "P(x=none)")
+    assert privurn.infer(made, run=privurn.Run(draws=20, chains=1, warm_up=5)).names == (
+        "P(value=salt-and-pepper)",
+        "P(value=none)",
+    )
     import pandas as pd
 
     frame = pd.DataFrame({"smokes": np.random.default_rng(3).random(300) < 0.3})

@@ -127,6 +127,20 @@ def test_the_command_takes_models_of_sums(people, privurn_command):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-4"])
+def test_one_noisy_table_has_one_law_through_every_door(people, privurn_command, delta):
+    asked = [*people, "--delta", delta, "--categories"]
+    counts = ["y=0,1,2,3", "--column", "y", "--mechanism", "perturbed-histogram", "--publish", "counts"]
+    doors = (
+        privurn_command("statistics", *asked, "y=0,1,2,3", "--model", "table", "-o", "short"),
+        privurn_command("release", *asked, "y=0,1,2,3", "--mechanism", "table", "-o", "table"),
+        privurn_command("release", *asked, *counts, "-o", "counts"),
+    )
+    assert [each.returncode for each in doors] == [0, 0, 0], [each.stderr for each in doors]
+    first, *others = [json.loads(each.stdout)["certificate"]["mechanism"] for each in doors]
+    assert others == [first, first]
+
+
 def test_the_command_names_all_of_them_where_one_is_not_known(people, privurn_command):
     done = privurn_command("release", *people, "--mechanism", "nonsense", "--column", "x", "--grid", "0:8:1", "-o", "out")
     assert done.returncode == 2

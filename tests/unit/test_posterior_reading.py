@@ -11,8 +11,8 @@ import pytest
 import privurn
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import CertificateError, DomainError, FormatError, ModelError
-from privurn.inference.counts import CountModel, Observed
-from privurn.inference.counts.released import observe
+from privurn.inference.counts.model import CountModel
+from privurn.inference.counts.released import Observed, observe
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -93,13 +93,14 @@ def test_open_labels(tmp_path):
     assert found.discovered
     assert found.domain.size == 4
     result = infer(made, run=QUICK)
-    assert "P(x=c)" in result.names
+    assert "P(town=c)" in result.names
     urn = privurn.release(FRAME, privurn.OpenUrn(), domain={"town": privurn.OpenLabels()}, epsilon=1, delta=0.05)
     seen = observe(urn)
     assert seen.domain is None
     result = infer(urn, run=QUICK)
     total = sum(each.mean for each in result.summary())
     assert result.names[-1] == "discovery"
+    assert all(name.startswith("P(town=") for name in result.names[:-1])
     assert total == pytest.approx(1.0)
     assert not result.draws.markov
     for of in ("sample", "urn"):
@@ -202,7 +203,7 @@ def test_one_record():
 
 def test_a_seeded_release_can_be_analysed():
     made = privurn.release(FRAME, domain={"size": Categories([1, 2, 3], outside="other")}, entropy=SeededEntropy(1), **PAIR)
-    assert infer(made, run=QUICK).names == ("P(x=1)", "P(x=2)", "P(x=3)")
+    assert infer(made, run=QUICK).names == ("P(size=1)", "P(size=2)", "P(size=3)")
 
 
 def test_several_releases_must_fit(folder):

@@ -13,8 +13,9 @@ from papers.urn_moments import debiased
 from privurn import OpenLabels, OpenUrn, release
 from privurn.domain import Bins, Categories, Grid, JointDomain
 from privurn.errors import FormatError, ModelError
-from privurn.inference.counts import CountModel, Observed
 from privurn.inference.counts.composition import composition
+from privurn.inference.counts.model import CountModel
+from privurn.inference.counts.released import Observed
 from privurn.inference.infer import infer
 from privurn.inference.run import Run
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial

@@ -35,6 +35,9 @@ NAMES = {
     "noise",
     "asymptotic",
     "rho",
+    "mechanism",
+    "column",
+    "chains",
 }
 
 
@@ -78,6 +81,10 @@ def test_no_message_of_the_library_speaks_in_flags():
         ("mechanism=NoisyCounts(noise='laplace')", "--mechanism perturbed-histogram --noise laplace"),
         ("Name it: domain={'pay': Grid(0, 100, 1)}", "Name it: --column pay"),
         ("Ledger.create('a b', epsilon=1, delta=1e-6)", "privurn ledger init 'a b' --epsilon 1 --delta 1e-6"),
+        ("at least two. Run(chains=4)", "at least two. --chains 4"),
+        ("no draws of 'P(x=3)', \"x=3\", P(x=3) or mean(y | x=3)", "no draws of 'P(x=3)', \"x=3\", P(x=3) or mean(y | x=3)"),
+        ("for example --plot records=p.png", "for example --plot records=p.png"),
+        ("alpha=1 and response='y' are for another command", "alpha=1 and response='y' are for another command"),
     ],
 )
 def test_keywords_become_flags(said, spoken):
@@ -118,7 +125,7 @@ def test_an_error_shows_three_alternatives_and_the_weak_ones_last():
     ways = [Alternative(words=f"way {i}", changes={"epsilon": i}, weak=i == 0) for i in range(3)]
     error = CalibrationError("no.", alternatives=ways)
     assert str(error) == "no.\n  What can be had:\n    - way 1: epsilon=1\n    - way 2: epsilon=2\n    - way 0: epsilon=0"
-    assert spoken(error).endswith("    - way 0: --epsilon 0")
+    assert spoken(error, ["release"]).endswith("    - way 0: --epsilon 0")
     assert len(CalibrationError("no.", alternatives=ways * 2).offered) == 3
     assert ModelError("no.", hint="Leave alpha=1 out").alternatives is None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privurn.cli import compare_tables
+from privurn.cli.compare_mechanisms import mechanisms_by_name
 from privurn.cli.console import note, print_json, print_table, print_text, print_words
 from privurn.cli.domain_options import DomainOptions
 from privurn.cli.options import DataFile, Delta, EngineName, Epsilon, Json, Master, Remote, grouped, read_by
@@ -82,45 +83,41 @@ def compare(
     (too many columns to be taken jointly, or --mechanism noisy-marginals) are compared by all marginals of up to three columns
     and by what regressions make of them, between columns that are shuffled and a resample of the data.
     """
-    from privurn.mechanisms.pseudo_posterior import Pseudo
-    from privurn.reports.comparison.comparison import Runs
+    from privurn.reports.comparison.comparison import TABLE_RUNS, Runs, whole_table
     from privurn.reports.comparison.comparison import compare as make_comparison
+    from privurn.reports.comparison.table_comparison import TableComparison
 
     declared = domain.declared()
     data = read_by(engine, master, remote, file)
     if plot is not None:
         need("plots", what="pictures")
     number = None if runs is None else whole_number(runs)
-    side_by_side = compare_tables.table_of(declared, mechanism)
-    if side_by_side is not None:
+    asked = mechanisms_by_name(mechanism, model=None if model is None else parse_model(model), asymptotic=asymptotic)
+    table = whole_table(declared, asked)
+    if table is not None:
         if data is not file:
             raise FormatError("whole tables are compared on this computer.", hint="Leave --engine out, or compare a sample")
         for name, typed in {"plot": plot, "model": model, "records": records}.items():
             if typed is not None:
                 raise FormatError(f"the option --{name} is not for whole tables.", hint="Leave it out")
-        with _progress(quiet=json) as progress:
-            table = compare_tables.compare_table(
-                file, side_by_side, epsilon=epsilon, delta=delta, runs=number, seed=seed, progress=progress
-            )
-        note(WARNING)
-        print_json(table.to_confidential()) if json else compare_tables.report(table)
-        return
     if plot is not None and not Path(plot).absolute().parent.is_dir():
         raise FormatError(f"there is no folder for the pictures {plot!r}.", hint="Make it first, or give another --plot PREFIX")
-    given_model = None if model is None else Pseudo(model=parse_model(model))
+    usual = TABLE_RUNS if table is not None else Runs.number
     with _progress(quiet=json) as progress:
         found = make_comparison(
             data,
-            domain=domain.named(declared),
+            domain=domain.named(declared) if table is None else table,
             epsilon=epsilon,
             delta=delta,
-            mechanisms=mechanism,
+            mechanisms=asked,
             records=None if records is None else whole_number(records),
-            pseudo=given_model,
-            asymptotic=asymptotic,
-            runs=Runs(seed=seed, processes=processes) if number is None else Runs(number, seed=seed, processes=processes),
+            runs=Runs(usual if number is None else number, seed=seed, processes=processes),
             progress=progress,
         )
+    if isinstance(found, TableComparison):
+        note(WARNING)
+        print_json(found.to_confidential()) if json else compare_tables.report(found)
+        return
     pictures = [] if plot is None else _draw(found, plot)
     note(WARNING)
     if json:

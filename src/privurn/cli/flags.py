@@ -27,12 +27,14 @@ RENAMED = {
 """Names that are others on the command line."""
 REPEATED = ("part", "x")
 """Options that are given once for each of several values."""
-CALLS = {"Ledger.create": "privurn ledger init", "check_ledger": "privurn ledger check"}
+CALLS = {"Ledger.create": "privurn ledger init", "check_ledger": "privurn ledger check", "Run": ""}
 VALUE = r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|[A-Za-z_.]+\([^()]*\)|[^\s,;:()]*[^\s,;:().]"
+KEPT = r"(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)\"[^\"\n]*\"|(?<!\w)--[a-z][\w-]*(?: \S+)?|\b[A-Za-z][\w.]*\([^()]*\)"
+"""What nobody may reword: quoted text, flags with what is typed behind them, formulas and other calls."""
 
 
 def error_text(error: PrivurnError, names: Iterable[str]) -> str:
-    """What the command line prints of an error; `names` are those of all its options."""
+    """What the command line prints of an error; `names` are those of the options of the command that was called."""
     known = set(names)
     shown = [translated(error.message, known)]
     if error.hint is not None:
@@ -71,20 +73,37 @@ def _diff(old: Recipe, new: Recipe, parts: list[str], leave: list[str]) -> None:
 
 
 def translated(text: str, names: set[str]) -> str:
-    """The text with name=value of known options as flags, names of two words alone too, and grids as they are typed."""
-    for call, command in CALLS.items():
-        text = re.sub(
-            rf"\b{re.escape(call)}\(([^()]*)\)",
-            lambda found, command=command: f"{command} {_arguments(found[1])}",  # type: ignore[misc]
-            text,
-        )
-    text = re.sub(r"\bGrid\(([^()]+)\)", lambda found: f"--grid {found[1].replace(', ', ':').replace(chr(39), '')}", text)
-    words = "|".join(sorted((each for each in names if "_" in each), key=len, reverse=True))
-    if words:
-        text = re.sub(rf"(?<![\w'\"./-])({words})(?![\w'\"=(])", lambda found: f"--{found[1].replace('_', '-')}", text)
-    known = {*names, *RENAMED, "mechanism", "domain"}
-    pattern = rf"(?<![\w-])({'|'.join(sorted(known, key=len, reverse=True))})=({VALUE})"
-    return re.sub(pattern, lambda found: " ".join(_spoken(found[1], found[2])), text)
+    """The text with name=value of known options as flags, names of two words alone too, and grids as they are typed.
+
+    What is quoted, what is typed as a flag already and what a formula asks, P(sex=f), stay as they are.
+    """
+    known = {each for each in {*names, *RENAMED} if RENAMED.get(each, each) in names}
+    known |= {"domain"} if "column" in names else set()
+    words = [each for each in names if "_" in each]
+    parts = {
+        "called": rf"\b(?P<call>{_any(CALLS)})\((?P<arguments>[^()]*)\)",
+        "grid": r"\bGrid\((?P<ends>[^()]+)\)",
+        "given": rf"(?<![\w-])(?P<name>{_any(known)})=(?P<value>{VALUE})",
+        "kept": KEPT,
+        "word": rf"(?<![\w'\"./-])(?:{_any(words)})(?![\w'\"=(])",
+    }
+    return re.sub("|".join(f"(?P<{part}>{pattern})" for part, pattern in parts.items()), _as_typed, text)
+
+
+def _any(words: Iterable[str]) -> str:
+    """A pattern of any of these words, the longest first; of nothing where there are none."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or r"(?!)"
+
+
+def _as_typed(found: re.Match[str]) -> str:
+    """One part of a message as it is typed."""
+    if found["called"]:
+        return f"{CALLS[found['call']]} {_arguments(found['arguments'])}".lstrip()
+    if found["grid"]:
+        return f"--grid {found['ends'].replace(', ', ':').replace(chr(39), '')}"
+    if found["given"]:
+        return " ".join(_spoken(found["name"], found["value"]))
+    return found[0] if found["kept"] else f"--{found[0].replace('_', '-')}"
 
 
 def _arguments(text: str) -> str:

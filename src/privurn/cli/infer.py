@@ -14,7 +14,7 @@ from privurn.cli import infer_counts, infer_mixtures, infer_sums, infer_tables, 
 from privurn.cli.console import note, sweeps_bar
 from privurn.cli.infer_answers import Asked, checked
 from privurn.cli.infer_beside import beside
-from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS
+from privurn.cli.infer_models import COMPONENTS, DISCOUNT, MIXINGS, check_model
 from privurn.cli.options import Json
 from privurn.errors import FormatError
 
@@ -137,7 +137,7 @@ def infer(
         typer.Option(
             metavar="KIND=FILE",
             help="A picture (.png, .svg, .pdf); FILE alone is the first kind. Counts: density, cdf, intervals, n, traces. "
-            "Mixtures: density, clusters, together, traces. Sums: traces, n, intervals. Repeatable.",
+            "Mixtures: density (of categories intervals), clusters, together, traces. Sums: traces, n, intervals. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -151,14 +151,17 @@ def infer(
         Path | None,
         typer.Option(
             metavar="N|FILE.csv",
-            help="Write records from the posterior: N debiased ones (counts, trees, tables) into the new folder -o NEWDIR, "
-            "or a file.",
+            help="Write records from the posterior: N of them into the new folder -o NEWDIR, or a file.",
             show_default=False,
         ),
     ] = None,
     copies: Annotated[
         int,
-        typer.Option(min=1, help="With --synthetic N: so many tables drawn from the posterior, each of the confidential size."),
+        typer.Option(
+            min=1,
+            help="In place of --synthetic N: so many tables drawn from the posterior, each of the confidential size, into the "
+            "new folder -o NEWDIR.",
+        ),
     ] = 1,
     records: Annotated[
         str | None,
@@ -260,11 +263,6 @@ def infer(
     kind, given = _published(releases, model)
     work: Any = KINDS[kind]
     _refuse_others(context, kind, work)
-    if asked.folder is not None and kind not in ("counts", "tree", "tables"):
-        raise FormatError(
-            f"debiased records are made from counts of cells, noisy trees and whole tables, not from {work.WHAT}.",
-            hint="--synthetic FILE.csv",
-        )
     built = work.model_of(given[0].numbers, asked)
     other = _against(against, model, kind, asked)
     if (other is not None or sensitivity) and len(given) > 1:
@@ -314,18 +312,13 @@ def _infer(given: "list[Published]", model: Any, asked: Asked, progress: Any) ->
 def _published(releases: list[Path], model: str | None) -> "tuple[str, list[Published]]":
     """What kind of numbers was published, and the numbers."""
     from privurn.inference.published import published
-    from privurn.mechanisms.sums.statistic import NoisyStatistics
 
     given = [published(str(each), mixture=model == "mixture") for each in releases]
     if not all(each.private for each in given):
         note("warning: this was released with seeded randomness: it is not private.")
-    kind, numbers = given[0].kind, given[0].numbers
-    own = numbers.model if isinstance(numbers, NoisyStatistics) else kind
-    if kind == "tables":
-        return kind, given
-    if model not in (None, own) and not (kind == "counts" and model == "table"):
-        raise FormatError(f"the model {model!r} is not for what was published.", hint=f"--model {own}, or leave it out")
-    return kind, given
+    if model is not None:
+        check_model(model, given[0])
+    return given[0].kind, given
 
 
 def _refuse_others(context: typer.Context, kind: str, work: Any) -> None:

@@ -52,7 +52,7 @@ class Asked:
     def output(self) -> Path | None:
         """The file of draws."""
         found: Path | None = self.typed["output"]
-        return None if _numbered(self.typed) else found
+        return None if _in_folder(self.typed) else found
 
     def run(self, progress: Any) -> "Run":
         """How to run."""
@@ -84,9 +84,9 @@ class Asked:
 
     @property
     def folder(self) -> Path | None:
-        """A new folder of debiased records, where a number of them is asked for."""
+        """A new folder of records, where a number of them or copies are asked for."""
         found: Path | None = self.typed["output"]
-        return found if _numbered(self.typed) else None
+        return found if _in_folder(self.typed) else None
 
     @property
     def seed(self) -> int:
@@ -99,7 +99,7 @@ class Asked:
         from privurn.output_files import check_new_file
 
         target: Path | None = self.typed["synthetic"]
-        if target is None or _numbered(self.typed):
+        if target is None or _in_folder(self.typed):
             return None
         if target.suffix not in (".csv", ".parquet"):
             raise FormatError("synthetic records are written as CSV or Parquet.", hint="Name a file that ends in .csv")
@@ -113,13 +113,16 @@ def checked(typed: Mapping[str, Any]) -> Asked:
 
     if not 0.0 < typed["level"] < 1.0:
         raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
-    if _numbered(typed):
+    if typed["copies"] > 1 and not (typed["synthetic"] is None and typed["records"] is None):
+        raise FormatError(
+            "copies have as many records as the confidential table.",
+            hint="--copies 20 -o NEWDIR, or --synthetic 1000 -o NEWDIR",
+        )
+    if _in_folder(typed):
         if typed["output"] is None:
-            raise FormatError("records go into a new folder.", hint="--synthetic 1000 -o NEWDIR, or --synthetic FILE.csv")
+            raise FormatError("records go into a new folder.", hint="--synthetic 1000 -o NEWDIR, or --copies 20 -o NEWDIR")
         check_new_folder(typed["output"])
-        typed = {**typed, "records": str(typed["synthetic"])}
-    elif typed["copies"] != 1:
-        raise FormatError("copies go into a new folder.", hint="--synthetic 1000 --copies 20 -o NEWDIR")
+        typed = {**typed, "records": None if typed["synthetic"] is None else str(typed["synthetic"])}
     elif typed["output"] is not None:
         check_netcdf_name(typed["output"])
     if typed["checkpoint"] is not None:
@@ -134,10 +137,10 @@ def checked(typed: Mapping[str, Any]) -> Asked:
     return Asked(typed=typed, draws=draws, warm_up=warm_up, records=records)
 
 
-def _numbered(typed: Mapping[str, Any]) -> bool:
-    """Whether a number of records is asked for, and not a file of them."""
+def _in_folder(typed: Mapping[str, Any]) -> bool:
+    """Whether a number of records, or copies, are asked for, and not a file of records."""
     try:
-        return typed["synthetic"] is not None and whole_number(str(typed["synthetic"])) >= 0
+        return typed["copies"] > 1 or (typed["synthetic"] is not None and whole_number(str(typed["synthetic"])) >= 0)
     except FormatError:
         return False
 
@@ -199,7 +202,7 @@ def write_files(
     return written
 
 
-def write_folder(found: Any, asked: Asked, *, made_from: str) -> dict[str, str]:
+def write_folder(found: "Posterior", asked: Asked, *, made_from: str) -> dict[str, str]:
     """Records in a folder of their own, with what they were made from; nothing where none are asked for."""
     if asked.folder is None:
         return {}
@@ -210,7 +213,7 @@ def write_folder(found: Any, asked: Asked, *, made_from: str) -> dict[str, str]:
     copies, seed = asked.typed["copies"], asked.seed
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
-        table = found.synthetic(records=asked.records if copies == 1 else None, copies=copies, seed=seed)
+        table = found.synthetic(records=asked.records, copies=copies, seed=seed)
     for each in said:
         note(f"WARNING: {each.message}")
     save_synthetic(table, asked.folder, about={"made_from": made_from, "copies": copies, "seed": seed})

@@ -38,7 +38,7 @@ PICTURES = ("density", "cdf", "intervals", "n", "traces")
 def model_of(given: Any, asked: Asked) -> Any:
     """The model, and everything else checked that the chains need not be run for."""
     check_pictures(given, asked)
-    if asked.typed["exact"]:
+    if asked.typed["exact"] or asked.typed["model"] == "tree":
         return tree_model(asked)
     return count_model(asked.typed["prior"], asked.typed["prior_n"], asked.typed["within"])
 

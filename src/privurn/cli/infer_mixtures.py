@@ -1,6 +1,7 @@
 """What `privurn infer` says about privatised records: the density and the clusters of the confidential population."""
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privurn.cli.console import print_json, print_table, print_text, print_words
@@ -15,6 +16,7 @@ from privurn.cli.infer_answers import (
     short,
     warn,
     write_files,
+    write_folder,
 )
 from privurn.cli.infer_models import mixing_law
 from privurn.errors import FormatError
@@ -37,7 +39,7 @@ OPTIONS = (
     "deconvolution",
     "records",
 )
-PICTURES = ("density", "clusters", "together", "traces")
+PICTURES = ("density", "intervals", "clusters", "together", "traces")
 MOST_LABELS = 200_000_000
 """Cluster labels that are kept at most: records times draws."""
 
@@ -49,7 +51,7 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     from privurn.inference.mixtures.reading import Mixture, default_model
     from privurn.inference.mixtures.samplers import Keep
 
-    typed, pictures = asked.typed, asked.pictures(PICTURES)
+    typed, pictures = asked.typed, asked.pictures(_kinds(given))
     asked.synthetic()
     labels = typed["clusters"] or "together" in pictures
     mixture = Mixture(
@@ -67,6 +69,11 @@ def model_of(given: "Privatised", asked: Asked) -> "Mixture":
     return mixture
 
 
+def _kinds(given: "Privatised") -> tuple[str, ...]:
+    """Of pictures, the usual one first: categories have no density."""
+    return (*PICTURES[1:], PICTURES[0]) if given.labels else PICTURES
+
+
 def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictures: Any) -> None:
     from privurn.inference.mixtures.results import MOST_CELLS
 
@@ -80,7 +87,7 @@ def _check(given: "Privatised", model: Any, asked: Asked, *, labels: bool, pictu
         if given.n * (asked.draws or 1) * asked.typed["chains"] > MOST_LABELS:
             raise FormatError("so many draws of so many labels do not fit.", hint="Fewer --draws, with --thin")
     if "density" in pictures and model.kernel.categorical:
-        raise FormatError("categories have no density to draw.", hint="--plot traces=FILE or --plot clusters=FILE")
+        raise FormatError("categories have no density to draw.", hint="--plot intervals=FILE")
     if model.kernel.categorical and math.prod(getattr(model.kernel, "categories", ())) > MOST_CELLS:
         raise FormatError(
             f"there are more than {MOST_CELLS:,} joint categories to compare with the prior.",
@@ -106,28 +113,15 @@ def finish(given: "Privatised", found: "MixturePosterior", asked: Asked) -> None
     beside: dict[str, Any] = (
         {} if extra["deconvolution"] is None else {"others": {"deconvolution": extra["deconvolution"].positive()}}
     )
-    figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(PICTURES).items()]
-    written = write_files(found, asked, figures=figures, synthetic=lambda: _synthetic(given, found, asked))
+    figures = [(found.plot(kind=kind, **beside), path) for kind, path in asked.pictures(_kinds(given)).items()]
+    records = partial(found.synthetic, records=asked.records, seed=asked.typed["seed"])
+    written = write_files(found, asked, figures=figures, synthetic=records)
+    written |= write_folder(found, asked, made_from=given.mechanism or given.channel.name)
     if asked.json:
         print_json(_as_json(given, found, extra) | {"files": written, **asked.extra})
         return
     _print(given, found, asked, extra)
     print_files(written)
-
-
-def _synthetic(given: "Privatised", found: "MixturePosterior", asked: Asked) -> Any:
-    """Records as the confidential table would hold them."""
-    import numpy as np
-
-    from privurn.tables import decode
-    from privurn.tables.columns import numbers_table
-
-    n = given.n if asked.records is None else asked.records
-    records = found.predict(n, seed=asked.typed["seed"])
-    if given.domain is not None:
-        sizes = [each.size for each in given.domain.columns.values()]
-        return decode(np.ravel_multi_index(tuple(records.T), sizes, order="F"), given.domain)
-    return numbers_table(records.reshape(n), [given.column])
 
 
 def _as_json(given: "Privatised", found: "MixturePosterior", extra: Any) -> dict[str, Any]:
@@ -158,6 +152,11 @@ def _as_json(given: "Privatised", found: "MixturePosterior", extra: Any) -> dict
     return told
 
 
+def _behind(given: "Privatised") -> str:
+    """What stands between the records and what was published."""
+    return f"the {given.mechanism} mechanism" if given.mechanism else f"the {given.channel.name} channel"
+
+
 def _print(given: "Privatised", found: "MixturePosterior", asked: Asked, extra: Any) -> None:
     """A table, and a few lines."""
     from privurn.inference.mixtures.results import bounds_of
@@ -165,7 +164,7 @@ def _print(given: "Privatised", found: "MixturePosterior", asked: Asked, extra: 
     draws, summaries = found.draws, found.summary()
     stated = draws.attributes
     rows = [cells_of(each) + diagnostics_of(each) for each in summaries[:MOST_ROWS]]
-    title = f"Mixture of {given.n:,} records behind the {given.channel.name} channel: {stated['kernel']} kernel"
+    title = f"Mixture of {given.n:,} records behind {_behind(given)}: {stated['kernel']} kernel"
     columns = ["", "mean", "sd", f"{asked.level:.0%} interval", "effective draws", "R-hat"]
     print_table(f"{title}, {stated['mixing']}", columns, rows)
     if len(summaries) > MOST_ROWS:

@@ -5,11 +5,12 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privurn.cli.parsing import whole_number
-from privurn.errors import FormatError
+from privurn.errors import FormatError, ModelError
 
 if TYPE_CHECKING:
     from privurn.inference.counts.model import CountModel
     from privurn.inference.mixtures.mixings import Mixing
+    from privurn.inference.published import Published
     from privurn.inference.size import SizePrior
     from privurn.inference.sums.fit import SumModel
     from privurn.inference.sums.logistic_model import LogisticPrior
@@ -27,6 +28,51 @@ PAIRS = {
 
 MIXINGS = ("dirichlet-process", "pitman-yor", "finite")
 COMPONENTS, DISCOUNT = 10, 0.25
+
+
+REGRESSIONS = ("linear", "logistic", "poisson")
+
+
+def check_model(name: str, given: "Published") -> None:
+    """A model that is for what was published; which there are is told where it is not."""
+    known = _models(given)
+    if name in known or (given.kind == "counts" and name == "table"):
+        return
+    if given.kind == "tables" and (set(name) & set(":~") or name in REGRESSIONS):
+        return  # what is wrong with a formula is told where it is read
+    raise FormatError(
+        f"the model {name!r} is not for {given.words}, which were published.",
+        hint=f"--model {' or '.join(map(_quoted, known))}; or leave it out",
+    )
+
+
+def _models(given: "Published") -> list[str]:
+    """How the models are called that can be behind published numbers; where none can, the mechanism says why not."""
+    from privurn.inference.counts.released import Observed
+    from privurn.inference.mixtures.reading import one_output
+    from privurn.inference.trees.cells import cells_as_tree
+    from privurn.mechanisms.sums.statistic import NoisyStatistics
+
+    numbers = given.numbers
+    if given.kind == "tables":
+        return [f"{family}: FORMULA" for family in REGRESSIONS]
+    if isinstance(numbers, NoisyStatistics):
+        return [numbers.model]
+    if not isinstance(numbers, Observed) or given.kind != "counts":
+        return [given.kind]
+    term, domain = numbers.term, numbers.domain
+    found = ["counts"]
+    if domain is not None and cells_as_tree(term, domain, n=numbers.n) is not None:
+        found.append("tree")
+    try:
+        one_output(numbers)
+    except ModelError:
+        return found
+    return [*found, "mixture"]
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name
 
 
 def count_model(prior: list[str] | None, prior_n: str | None, within: Any) -> "CountModel":

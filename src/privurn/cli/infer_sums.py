@@ -19,6 +19,7 @@ from privurn.cli.infer_answers import (
     short,
     warn,
     write_files,
+    write_folder,
 )
 from privurn.cli.infer_models import sum_model
 from privurn.errors import FormatError
@@ -65,7 +66,6 @@ def _beside(given: "NoisyStatistics", asked: Asked) -> Beside:
 def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> None:
     """Warn, write, show."""
     from privurn.cli.console import note
-    from privurn.inference.sums import report
     from privurn.inference.sums.mcem import maximise
 
     summaries, beside = found.summary(), _beside(given, asked)
@@ -80,8 +80,8 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
         for problem in highest.problems[:5]:
             note(f"  {problem}")
     pictures = [(found.plot(kind=kind, beside=beside), target) for kind, target in asked.pictures(PICTURES).items()]  # type: ignore[arg-type]
-    records = partial(report.synthetic_table, found, columns=given.mechanism.columns, seed=asked.typed["seed"])
-    written = write_files(found, asked, figures=pictures, synthetic=records)
+    written = write_files(found, asked, figures=pictures, synthetic=partial(found.synthetic, seed=asked.typed["seed"]))
+    written |= write_folder(found, asked, made_from=given.mechanism.name)
     if asked.json:
         print_json(_as_json(given, found, summaries, beside, highest) | {"files": written, **asked.extra})
         return

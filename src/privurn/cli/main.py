@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -106,11 +106,14 @@ def _commands(command: Any) -> Iterator[Any]:
         yield from _commands(each)
 
 
-def spoken(error: PrivurnError) -> str:
-    """An error in words of the command line: the library's own speak Python."""
+def spoken(error: PrivurnError, words: Sequence[str]) -> str:
+    """An error in words of the command that was called by these words: the library's own speak Python."""
     from privurn.cli.flags import error_text
 
-    return error_text(error, _option_names(command()))
+    called = command()
+    for word in words:
+        called = getattr(called, "commands", {}).get(word, called)
+    return error_text(error, _option_names(called))
 
 
 def mistyped(error: Any) -> str:
@@ -132,10 +135,9 @@ def mistyped(error: Any) -> str:
 
 
 def _option_names(command: Any) -> Iterator[str]:
-    """Of all commands, those that come from the fields of recipes too."""
-    for own in _commands(command):
-        for each in own.get_params(typer.Context(own)):
-            yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
+    """Of a command, those that come from the fields of recipes too."""
+    for each in command.get_params(typer.Context(command)):
+        yield from (name.removeprefix("--").replace("-", "_") for name in each.opts if name.startswith("--"))
 
 
 def _interrupted() -> None:
@@ -154,7 +156,7 @@ def run() -> None:
             sys.stdout.flush()
             sys.exit(code if isinstance(code, int) else 0)
         except PrivurnError as error:
-            sys.stderr.write(f"error: {spoken(error)}\n")
+            sys.stderr.write(f"error: {spoken(error, sys.argv[1:])}\n")
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, typer.Abort):
             _interrupted()

@@ -12,7 +12,6 @@ from privurn.mechanisms import registry
 from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.mechanisms.recipe import Asked, option
 from privurn.mechanisms.sums.recipe import Sums
-from privurn.privacy.laws.noisy_counts import Noise
 from privurn.privacy.profile import Guarantee
 
 if TYPE_CHECKING:
@@ -134,8 +133,8 @@ class Table(SumModel):
         domain = self.own()["domain"]
         if epsilon_n is not None:
             raise FormatError("noisy counts add up to a noisy n: a table has no --epsilon-n.", hint="Leave it out")
-        usual: Noise = "discrete-gaussian" if guarantee.delta > 0.0 else "discrete-laplace"
-        return release(data, NoisyCounts(publish="counts", noise=noise or usual), domain=domain, **asdict(guarantee), **paid)
+        asked = NoisyCounts(publish="counts") if noise is None else NoisyCounts(publish="counts", noise=noise)
+        return release(data, asked, domain=domain, **asdict(guarantee), **paid)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

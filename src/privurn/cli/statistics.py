@@ -40,7 +40,7 @@ def statistics(
         float | None,
         typer.Option("--epsilon-n", help="With add-remove: the part of epsilon for n. Left out: nothing of n is published."),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise, then the default.")] = 0.0,
+    delta: Annotated[float, typer.Option("--delta", help="For discrete-gaussian noise, then the default of sums.")] = 0.0,
     noise: Annotated[
         str | None,
         typer.Option(help="laplace, discrete-laplace (whole numbers; their default) or discrete-gaussian (with --delta)."),

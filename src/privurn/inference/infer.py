@@ -27,7 +27,7 @@ from privurn.inference.sums.fit import MODELS, SumModel, sum_posterior
 from privurn.inference.sums.logistic_model import LogisticPrior
 from privurn.inference.sums.model import PythonModel
 from privurn.inference.sums.regression_model import RegressionPrior
-from privurn.inference.tables.formula import TableRegression
+from privurn.inference.tables.formula import LinearRegression, TableRegression
 from privurn.inference.tables.model import TableModel
 from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.trees.model import PolyaTree
@@ -41,7 +41,7 @@ FITTING: dict[str, tuple[type, ...]] = {
     "tree": (PolyaTree,),
     "mixture": MIXTURES,
     "sums": (SumModel, RegressionPrior, LogisticPrior, tuple, PythonModel, *set(MODELS.values())),
-    "tables": (TableRegression, TableModel),
+    "tables": (LinearRegression, TableRegression, TableModel),
 }
 """Models of what was published, the usual one first."""
 

@@ -29,7 +29,7 @@ class Posterior(ABC):
     """Posterior draws given what was released.
 
     `level` is that of intervals where no other is asked for. What only some releases can say (clusters of records, the release
-    taken at face value, synthetic records) stands in the kinds of posterior: `CountPosterior`, `MixturePosterior` and
+    taken at face value) stands in the kinds of posterior: `CountPosterior`, `MixturePosterior` and
     `SumPosterior`.
     """
 
@@ -131,6 +131,19 @@ class Posterior(ABC):
     def save(self, path: str | Path) -> Path:
         """Write the draws as a netCDF file, all of it or nothing."""
         return self._written.save(path)
+
+    @abstractmethod
+    def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
+        """Records as a table, computed from what was released alone: they cost no privacy.
+
+        One copy is `records` of them (as many as confidential ones where left out). Several copies, each of the confidential
+        size, stand one after the other, each behind its number in a column `copy`.
+
+        Of counts and whole tables one copy is for use at face value, and several are draws of the confidential table. Of
+        mixtures and sums every record of one copy comes from a draw of its own, so that together they follow the posterior
+        predictive law; each of several copies is a new sample from one drawn law. Estimates from those are about the
+        population with `privurn.combine(estimates, variances, about="table", resampled=(n, n))`: the table is then the law.
+        """
 
     @abstractmethod
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> "Figure":

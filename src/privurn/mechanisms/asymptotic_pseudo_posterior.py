@@ -19,7 +19,8 @@ from privurn.mechanisms.histogram_sampling import check_sizes, sample_cells
 from privurn.mechanisms.mechanism import Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.models import Model
 from privurn.mechanisms.numeric_cells import cell_numbers, cell_weights, check_numeric, inner_edges
-from privurn.mechanisms.pseudo_posterior import BLOCK
+from privurn.mechanisms.pseudo_posterior import BLOCK, only_column
+from privurn.mechanisms.recipe import Public, Recipe
 from privurn.mechanisms.record_weights import levelled_weights, linear_weights, truncated_weights
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.profile import PrivacyProfile
@@ -49,9 +50,6 @@ class AsymptoticPseudoPosterior(Mechanism):
     downscale: float = 1.0
 
     certifiable: ClassVar[bool] = False
-    ways: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        f"asymptotic pseudo-posterior, {variant}": {"variant": variant} for variant in get_args(Variant)
-    }
     name: ClassVar[str] = "asymptotic-pseudo-posterior"
 
     def __post_init__(self) -> None:
@@ -165,3 +163,31 @@ def log_likelihood(
         terms *= weights[part, None]
         total += counts[part].astype(np.float64) @ np.clip(terms, -clip, clip, out=terms)
     return total
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AsymptoticPseudo(Recipe):
+    """A pseudo-posterior without differential privacy: to be looked at in a comparison, with the threshold of the paper."""
+
+    alias: ClassVar[str] = "asymptotic pseudo-posterior"
+    certifiable: ClassVar[bool] = False
+
+    model: Model
+    variant: Variant
+
+    def calibrate(self, public: Public) -> AsymptoticPseudoPosterior:
+        """With epsilon/2 where the variant has a threshold."""
+        return AsymptoticPseudoPosterior(
+            n=public.known_n,
+            domain=only_column(public.domain),
+            model=self.model,
+            records=public.known_n if self.records is None else self.records,
+            variant=self.variant,
+            threshold=public.guarantee.epsilon / 2.0 if self.variant in ("weighted-e", "censor-w") else None,
+        )
+
+
+ASYMPTOTIC: Mapping[str, Mapping[str, Any]] = {
+    f"{AsymptoticPseudo.alias}, {variant}": {"model": ..., "variant": variant} for variant in get_args(Variant)
+}
+"""Ways of the literature, by name, as `Mechanism.ways` has those with a certificate."""

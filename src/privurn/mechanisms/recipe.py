@@ -118,6 +118,8 @@ class Recipe(Asked, ABC):
     """Whether it needs a public domain; else open labels will do."""
     discovers: ClassVar[bool] = False
     """Whether it first decides, for part of the budget (`split`), which open labels may be named (`then`)."""
+    certifiable: ClassVar[bool] = True
+    """Whether what it makes has a certificate; else it can be compared and not released."""
     whole_tables: ClassVar[bool] = False
     """Whether it is for tables with their columns side by side (`TableDomain`); else for cells taken jointly."""
 

@@ -52,7 +52,7 @@ def _column_functionals(domain: JointDomain, name: str) -> list[str]:
         words = ("mean", "sd", "q0.25", "q0.5", "q0.75")
         return [word if alone else f"{word}({quoted})" for word in words]
     labels = [label_text(value) for value in column.values] if isinstance(column, Categories) else []
-    return [f"P({'x' if alone else quoted}={open_labels.quoted(label)})" for label in labels[:MOST_LABELS]]
+    return [f"P({quoted}={open_labels.quoted(label)})" for label in labels[:MOST_LABELS]]
 
 
 def _cells(domain: JointDomain | None) -> list[str]:

@@ -24,17 +24,20 @@ SHOWN = 10
 def default_functionals(release: Observed) -> list[str]:
     """Shares of the labels released most often, and the probability of something new."""
     order = np.argsort(-release.counts, kind="stable")[:SHOWN]
-    return [f"P(x={quoted(_name(release.labels[i]))})" for i in order] + ["discovery"]
+    column = quoted(release.column or "x")
+    return [f"P({column}={quoted(_name(release.labels[i]))})" for i in order] + ["discovery"]
 
 
 def check_column(functionals: Sequence[Functional], column: str | None) -> None:
     """Labels are of one column: by its name, or x."""
-    for each in functionals if column is not None else ():
+    if column is None:
+        return
+    for each in functionals:
         for named in (each.column, *(condition.column for condition in each.conditions)):
             if named not in (None, "x", column):
                 raise FormatError(
                     f"the release has no column {named!r}, which {each.name!r} asks for.",
-                    hint=f"Its only column is {column!r}: for example P(x=LABEL)",
+                    hint=f"Its only column is {column!r}: for example P({quoted(column)}=LABEL)",
                 )
 
 

@@ -120,6 +120,12 @@ class MixturePosterior(FittedMixture):
         """Synthetic records from the posterior predictive law (`results.predict`)."""
         return results.predict(self, n, **options)
 
+    def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
+        """Records of the posterior predictive law as a table (see `Posterior`)."""
+        from privurn.inference.mixtures.synthetic import synthetic_table
+
+        return synthetic_table(self, records=records, copies=copies, seed=seed)
+
     def co_clustering(self, **options: Any) -> CoClustering:
         """How often each two records are in one cluster (`results.co_clustering`)."""
         return results.co_clustering(self, **options)
@@ -133,8 +139,9 @@ class MixturePosterior(FittedMixture):
         return results.informativeness(self, **options)
 
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> Any:
-        """Pictures: kind="density", "clusters", "together" or "traces" (`results.plot`)."""
-        return results.plot(self, kind=kind or "density", level=self.checked_level(level), **options)
+        """Pictures: kind="density" (categories have none), "intervals", "clusters", "together" or "traces" (`results.plot`)."""
+        usual: results.Picture = "intervals" if self.model.kernel.categorical else "density"
+        return results.plot(self, kind=kind or usual, level=self.checked_level(level), **options)
 
 
 def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> tuple[MixtureSampler, str]:

@@ -56,7 +56,7 @@ class Privatised:
 
     `labels` are the categories that codes stand for, those of several columns one after the other as column=category, and
     `domain` is where they were listed. `private` is False for seeded releases, which promise nothing to anyone
-    but can be analysed like any other.
+    but can be analysed like any other. `mechanism` is the name of the one behind counts that are read as one output.
     """
 
     released: NDArray[Any]
@@ -65,6 +65,7 @@ class Privatised:
     labels: tuple[str, ...] = ()
     domain: JointDomain | None = None
     private: bool = True
+    mechanism: str | None = None
 
     @property
     def n(self) -> int:
@@ -116,10 +117,12 @@ def one_output(observed: CountsObserved) -> Privatised:
     if isinstance(term, MixtureTerm):
         draws = int(term.released.sum())
         channel: Channel = SmoothedHistogramChannel(bounds=bounds, bins=bins, n=n, draws=draws, weight=Fraction(term.weight))
-        return Privatised(released=np.repeat(np.arange(bins), term.released), channel=channel, column=column)
+        released = np.repeat(np.arange(bins), term.released)
+        return Privatised(released=released, channel=channel, column=column, mechanism=observed.mechanism.name)
     histogram = HistogramStatistic(bounds=bounds, bins=bins)
     channel = NoisyStatisticChannel(statistic=histogram, n=n, noise=WHOLE_NOISE[term.noise], scale=term.scale)
-    return Privatised(released=np.asarray(observed.counts), channel=channel, column=column)
+    counts = np.asarray(observed.counts)
+    return Privatised(released=counts, channel=channel, column=column, mechanism=observed.mechanism.name)
 
 
 def _equal_bins(domain: JointDomain | None) -> tuple[str, tuple[float, float], int]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 F = TypeVar("F", bound=FittedMixture)
-Picture = Literal["density", "clusters", "together", "traces"]
+Picture = Literal["density", "intervals", "clusters", "together", "traces"]
 
 POINTS = 256
 """Cells of the default grid."""
@@ -48,6 +48,9 @@ BATCHES, ERRORS = 4, 2.0
 PRIOR_MEASURES = 400
 ROUGH = 200
 """Measures from the prior, or the posterior, that warnings look at."""
+
+MOST_SHOWN = 12
+"""Figures in one picture of intervals."""
 
 MOST_CELLS = 10_000
 """Joint categories whose probabilities are looked at."""
@@ -231,13 +234,21 @@ def predict(
     from one draw of the mixing measure: several such sets carry the uncertainty, and suit the rules of multiple imputation.
     With `clamped` they are treated as the channel treats data: moved into the bounds, rounded where it is for whole numbers.
     """
+    n, rng = whole_number("n", n, least=1, example=1000), np.random.default_rng(seed)
+    known = len(_measures(posterior)[0])
+    draws = np.full(n, rng.integers(known)) if one_draw else rng.integers(known, size=n)
+    return records_of_draws(posterior, draws, clamped=clamped, rng=rng)
+
+
+def records_of_draws(
+    posterior: FittedMixture, draws: NDArray[np.int64], *, clamped: bool = True, rng: np.random.Generator
+) -> NDArray[Any]:
+    """A record from each of these draws of the mixing measure, by number."""
     from privurn._kernels.mixtures.kernels import update_derived, update_value
 
-    n = whole_number("n", n, least=1, example=1000)
     weights, kept = _measures(posterior)
-    kernel = posterior.model.kernel
-    rng, record = np.random.default_rng(seed), kernel.record()
-    draws = np.full(n, rng.integers(len(weights))) if one_draw else rng.integers(len(weights), size=n)
+    n, kernel = len(draws), posterior.model.kernel
+    record = kernel.record()
     ends = np.cumsum(weights, axis=1)
     places = rng.random(n) * ends[draws, -1]
     atoms = np.zeros((1, kernel.width))
@@ -341,7 +352,7 @@ def plot(
     others: Mapping[str, ArrayLike] | None = None,
     rows: ArrayLike | None = None,
 ) -> "Figure":
-    """A picture: "density" with its band, the prior mean and `others`; number of "clusters"; who is "together"; "traces"."""
+    """A picture: "density" with its band, the prior mean and `others`; "intervals"; "clusters"; who is "together"; "traces"."""
     from privurn import drawing
 
     if kind == "density":
@@ -351,6 +362,8 @@ def plot(
         return drawing.density_picture(
             points, mean=found.mean, lower=found.lower, upper=found.upper, level=level, others=beside
         )
+    if kind == "intervals":
+        return drawing.interval_picture({"posterior": posterior.summary(level=level)[:MOST_SHOWN]}, title="Posterior")
     if kind == "clusters":
         return drawing.whole_number_picture(posterior.n_clusters, name="number of clusters")
     if kind == "together":
@@ -360,7 +373,7 @@ def plot(
     if kind == "traces":
         shown = population(posterior)
         return drawing.trace_picture(shown.numbers([name for name in shown.variables if shown[name].ndim == 2]))
-    raise ModelError(f"the picture {kind!r} is not known.", hint="density, clusters, together or traces")
+    raise ModelError(f"the picture {kind!r} is not known.", hint="density, intervals, clusters, together or traces")
 
 
 def _measures(posterior: FittedMixture) -> tuple[Floats, Floats]:

@@ -117,18 +117,11 @@ class SumPosterior(Posterior):
         """What is approximate about these draws, in a sentence; None where nothing is."""
         return self.draws.attributes.get("approximation")
 
-    def synthetic(self, *, tables: int = 1, seed: int | None = None) -> list[NDArray[np.float64]]:
-        """Tables from the posterior predictive law: parameters and n of a draw, then as many records.
+    def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
+        """Records of the posterior predictive law as a table (see `Posterior`)."""
+        from privurn.inference.sums.synthetic import synthetic_table
 
-        They are computed from released numbers alone, so they cost no privacy.
-        """
-        rng = np.random.default_rng(seed)
-        drawn = {name: self.draws.flat(name) for name in self.draws.variables}
-        found = []
-        for at in rng.integers(self.draws.n_chains * self.draws.n_draws, size=tables):
-            one = {name: values[at] for name, values in drawn.items()}
-            found.append(self.model.simulate(self.model.flat(one), n=int(one["n"]), rng=rng))
-        return found
+        return synthetic_table(self, records=records, copies=copies, seed=seed)
 
     def plot(  # type: ignore[override]
         self, *, kind: Picture = "traces", level: float | None = None, beside: Mapping[str, Sequence[Summary]] | None = None

@@ -36,6 +36,8 @@ class Observed:
     noisy_n_scale: float = 1.0
     noisy_n_kind: Kind = "laplace"
     size_prior: SizePrior = field(default_factory=SizePrior)
+    columns: tuple[str, ...] = ()
+    """Of the records, where they have names."""
 
     def __post_init__(self) -> None:
         values, scales = np.atleast_1d(self.values), np.atleast_1d(self.scales)
@@ -74,6 +76,7 @@ class Observed:
             noisy_n_scale=1.0 if size_noise is None else size_noise.scale,
             noisy_n_kind="laplace" if size_noise is None else size_noise.kind,
             size_prior=size_prior or SizePrior(),
+            columns=tuple(statistics.mechanism.columns),
         )
 
     @property

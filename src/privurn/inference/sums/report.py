@@ -1,8 +1,7 @@
-"""Results beside each other: what taking sums for exact would say, and synthetic records."""
+"""Results beside each other: what taking sums for exact would say, and what a bootstrap would."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,6 @@ from privurn.errors import ModelError
 from privurn.inference.draws import Summary
 from privurn.inference.sums.reading import released_sums
 from privurn.mechanisms.sums.statistic import NoisyStatistics
-from privurn.tables.output import number_table
-
-if TYPE_CHECKING:
-    from privurn.inference.sums.fit import SumPosterior
 
 
 def plug_in(statistics: Any, *, level: float = 0.95) -> tuple[Summary, ...]:
@@ -118,13 +113,3 @@ def _point(name: str, value: float, level: float) -> Summary:
 
 def _row(name: str, value: float, deviation: float, low: float, high: float, level: float) -> Summary:
     return Summary(name=name, mean=float(value), deviation=float(deviation), lower=float(low), upper=float(high), level=level)
-
-
-def synthetic_table(found: "SumPosterior", *, columns: Sequence[str], seed: int | None) -> Any:
-    """Records from the posterior predictive law (parameters and n of one draw, then as many records) as an Arrow table."""
-    [records] = found.synthetic(seed=seed)
-    if found.model.name == "dirichlet":
-        records = np.exp(records)  # they are kept as logarithms
-    named = dict(zip(columns, records.T, strict=True))
-    whole = columns if found.model.name in ("bernoulli", "poisson") else columns[-1:] if found.model.name == "logistic" else ()
-    return number_table(named | {name: named[name].astype(np.int64) for name in whole})

@@ -6,11 +6,9 @@ from typing import Any
 
 from privurn.domain import JointDomain
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
-from privurn.mechanisms.asymptotic_pseudo_posterior import AsymptoticPseudoPosterior, Variant
+from privurn.mechanisms.asymptotic_pseudo_posterior import ASYMPTOTIC
 from privurn.mechanisms.choice import choose
 from privurn.mechanisms.mechanism import ErrorSources, Mechanism
-from privurn.mechanisms.models import Model
-from privurn.mechanisms.pseudo_posterior import only_column
 from privurn.mechanisms.recipe import Public, Recipe
 from privurn.mechanisms.registry import mechanisms, recipes
 from privurn.privacy.profile import Guarantee
@@ -70,8 +68,11 @@ def ways() -> dict[str, Mapping[str, Any]]:
     return found
 
 
-ASYMPTOTIC = AsymptoticPseudoPosterior.ways
-"""Ways of the literature without differential privacy: only with a model, and only where they are asked for."""
+def usual_mechanisms() -> tuple[Recipe, ...]:
+    """What is compared where nothing is asked for: every way that needs no more than the guarantee."""
+    able = {way: asked for way, asked in ways().items() if ... not in asked.values()}
+    return tuple(recipes()[way.partition(",")[0]](**asked) for way, asked in able.items())
+
 
 NO_CERTIFICATE = "no certificate: asymptotic only"
 
@@ -82,87 +83,47 @@ def candidates(
     cells: int,
     guarantee: Guarantee,
     n_records: int | None = None,
-    names: Sequence[str] | None = None,
+    asked: Sequence[Recipe] | None = None,
     coarser: tuple[int, int] | None = None,
     domain: JointDomain | None = None,
-    model: Model | None = None,
-    reference: Model | None = None,
-    asymptotic: bool = False,
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """Every mechanism that can release `n` records on `cells` cells under the guarantee, and those that cannot.
 
-    Each is chosen just as `release` would choose it.
-
-    `names` restricts them, by a mechanism's name or the full name of one way to use it. `coarser` = (g, number of cells when
-    g neighbours are taken as one) adds some of them on wider bins. `model` of the one column of `domain` adds the
-    pseudo-posterior, `reference` another one weighted by it, and `asymptotic` those that have no certificate.
+    Each is chosen just as `release` would choose it; `asked` says which, all where it is left out. `coarser` = (g, number of
+    cells when g neighbours are taken as one) adds some of them on wider bins.
     """
     able, refused = [], []
-    given = {"model": model, "reference": reference}
-    offered = _offered(given, asymptotic=asymptotic)
-    for name, way, group, size in _ways(_wanted(names, offered, asymptotic=asymptotic), cells, coarser):
+    for recipe in asked or ():
+        if not isinstance(recipe, Recipe):
+            raise FormatError(
+                f"{recipe!r} is no mechanism.", hint="For example mechanisms=[privurn.Urn(), privurn.NoisyCounts()]"
+            )
+    named = {_name(recipe): recipe for recipe in (usual_mechanisms() if asked is None else asked)}
+    for name, way, group, size in _ways(list(named), cells, coarser):
+        recipe = named[way]
         try:
-            if way in ASYMPTOTIC:
-                mechanism: Mechanism = _asymptotic(ASYMPTOTIC[way]["variant"], n, n_records, domain, model, guarantee)
-            else:
-                asked = {key: given[key] if value is ... else value for key, value in ways()[way].items()}
-                recipe: Recipe = recipes()[_family(way)](**asked)  # type: ignore[arg-type]  # the fields are its own
-                public = Public(n=n, cells=size, guarantee=guarantee, domain=domain if group == 1 else None)
-                if recipe.publishes_records and "records" not in asked:
-                    recipe = replace(recipe, records=n_records)
-                mechanism, _ = choose(recipe, public)
+            public = Public(n=n, cells=size, guarantee=guarantee, domain=domain if group == 1 else None)
+            if recipe.whole_tables:
+                raise ModelError("it is for whole tables.", hint="Compare it alone")
+            if recipe.publishes_records and recipe.records is None:
+                recipe = replace(recipe, records=n_records)
+            recipe.check()
+            mechanism = choose(recipe, public)[0] if recipe.certifiable else recipe.calibrate(public)
         except (CalibrationError, ModelError, DomainError, FormatError) as error:
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
-        able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=way not in ASYMPTOTIC))
+        able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=recipe.certifiable))
     return tuple(able), tuple(refused)
 
 
-def _offered(given: Mapping[str, Any], *, asymptotic: bool) -> list[str]:
-    """The ways that there is enough to try."""
-    if given["model"] is None and (given["reference"] is not None or asymptotic):
-        raise ModelError(
-            "a mechanism with a reference, or without a certificate, needs a model of the column.",
-            hint="For example model=privurn.models.Beta()",
-        )
-    able = [way for way, asked in ways().items() if all(given[key] is not None for key, value in asked.items() if value is ...)]
-    return able + (list(ASYMPTOTIC) if asymptotic else [])
-
-
-def _asymptotic(
-    variant: Variant, n: int, n_records: int | None, domain: JointDomain | None, model: Model | None, guarantee: Guarantee
-) -> AsymptoticPseudoPosterior:
-    """With the threshold epsilon/2 of the paper, where the variant has one."""
-    if domain is None or model is None:
-        raise ModelError("a model of the column, and its domain, are needed.")
-    threshold = guarantee.epsilon / 2.0 if variant in ("weighted-e", "censor-w") else None
-    records = n if n_records is None else n_records
-    return AsymptoticPseudoPosterior(
-        n=n, domain=only_column(domain), model=model, records=records, variant=variant, threshold=threshold
-    )
-
-
-def _family(way: str) -> str:
-    return way.partition(",")[0]
-
-
-def _wanted(names: Sequence[str] | None, offered: Sequence[str], *, asymptotic: bool) -> list[str]:
-    """Of what is offered, what is named; what has no certificate is asked for by a switch, so a name only restricts it."""
-    if names is None:
-        return list(offered)
-    for name in names:
-        if not any(name in (way, _family(way)) for way in (*ways(), *ASYMPTOTIC)):
-            known = ", ".join(dict.fromkeys(map(_family, ways())))
-            raise FormatError(f"the mechanism {name!r} is not known.", hint=f"One of {known}")
-        if not any(name in (way, _family(way)) for way in offered):
-            raise ModelError(
-                f"the mechanism {name!r} needs more than its name.",
-                hint="For example model='beta'; a reference for a weighted one, asymptotic=True for one without a certificate",
-            )
-    named = [way for way in offered if way in names or _family(way) in names]
-    if asymptotic and not any(way in ASYMPTOTIC for way in named):
-        named += ASYMPTOTIC
-    return named
+def _name(recipe: Recipe) -> str:
+    """What a comparison calls it: the way that it is, or its name with the fields that were given."""
+    given = recipe.given
+    for way, asked in {**ways(), **ASYMPTOTIC}.items():
+        same = given.keys() == asked.keys() - {"records"} and recipe.alias == way.partition(",")[0]
+        if same and all(value is ... or given.get(name) == value for name, value in asked.items()):
+            return way
+    return ", ".join([recipe.alias, *(f"{name}={value}" for name, value in given.items())])
 
 
 def _ways(names: Sequence[str], cells: int, coarser: tuple[int, int] | None) -> Iterator[tuple[str, str, int, int]]:

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.counts import CountTable
-from privurn.domain import AnyDomain, ColumnDomain, Grid, JointDomain, OpenLabels
+from privurn.domain import AnyDomain, ColumnDomain, Grid, JointDomain, OpenLabels, TableDomain, several_columns
 from privurn.errors import CalibrationError, DomainError, ModelError
-from privurn.mechanisms.models import Model
-from privurn.mechanisms.pseudo_posterior import Pseudo
+from privurn.mechanisms.recipe import Recipe
 from privurn.privacy.profile import Guarantee
 from privurn.reports.comparison.candidates import Candidate, candidates
 from privurn.reports.comparison.parallel import run_tasks
 from privurn.reports.comparison.results import Comparison, Result, quantiles_of
 from privurn.reports.comparison.simulation import coarsened, plain_sample, refined, simulated_release
+from privurn.reports.comparison.table_comparison import TableComparison, compare_tables
 from privurn.reports.comparison.yardsticks import Yardstick, yardstick
 from privurn.tables import count_cells, open_table
 
@@ -32,6 +32,8 @@ PLAIN = "plain sample"
 """Name of the row of records drawn from the data themselves: no privacy at all, there to show the scale."""
 
 RUNS_AT_ONCE = 5
+TABLE_RUNS = 5
+"""Simulated releases of a whole table: each is a fit, which may take seconds."""
 MOST_CELLS = 10**7
 FEWEST_COARSE_STEPS = 10
 MAIN_SHARE = 0.6
@@ -51,45 +53,47 @@ class Runs:
     processes: int | None = None
 
 
-DEFAULT_RUNS = Runs()
-
-
 def compare(
     data: Any,
     *,
-    domain: AnyDomain | ColumnDomain | Mapping[str, ColumnDomain],
+    domain: AnyDomain | ColumnDomain | TableDomain | Mapping[str, ColumnDomain],
     epsilon: float,
     delta: float = 0.0,
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[Recipe] | None = None,
     records: int | None = None,
-    pseudo: Pseudo | None = None,
-    asymptotic: bool = False,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Comparison:
+) -> Comparison | TableComparison:
     """Simulate releases of every mechanism that meets the guarantee and measure them against the data. Confidential.
 
     Parameters
     ----------
     data, domain
-        As for `release`; any public domain.
+        As for `release`; any public domain. Of a `TableDomain`, or of more columns than can be taken jointly, whole tables are
+        compared (`TableComparison`).
     epsilon, delta
         The guarantee that all mechanisms must meet, for one replaced record.
     mechanisms
-        Names of those to compare; left out, all.
+        Those to compare, as `release` takes them, with whatever is asked of each; left out, all that need nothing else
+        (`candidates.usual_mechanisms`). `Pseudo` needs a model. An `AsymptoticPseudo` has no certificate: it is marked, and
+        never counts as best. Of a whole table: one.
     records
-        How many records each releases; left out, what each would choose by itself.
-    pseudo
-        Its model of the one column adds the pseudo-posterior, its reference one more that it weighs.
-    asymptotic
-        Whether to show the pseudo-posteriors without differential privacy too; they are marked, and never count as best.
+        How many records each releases that does not say so itself; left out, what each would choose.
     runs
-        Simulated releases of each mechanism.
+        Simulated releases of each mechanism; left out, 100, and of whole tables 5.
     progress
         Called with the number of simulated releases done and wanted.
     """
     guarantee = Guarantee(epsilon=epsilon, delta=delta)
-    _check(runs=runs.number, seed=runs.seed, processes=runs.processes)
+    table = whole_table(domain, mechanisms)
+    settled = runs or Runs(TABLE_RUNS if table is not None else Runs.number)
+    _check(runs=settled.number, seed=settled.seed, processes=settled.processes)
+    if table is not None:
+        if records is not None or len(mechanisms or ()) > 1:
+            raise ModelError("a whole table is compared with one mechanism, and has its own size.", hint="Leave records out")
+        recipe = mechanisms[0] if mechanisms else None
+        given: dict[str, Any] = {"guarantee": guarantee, "runs": settled.number, "seed": settled.seed, "progress": progress}
+        return compare_tables(data, domain=table, recipe=recipe, **given)
     counts, named = _counted(data, domain)
     return compare_counts(
         counts,
@@ -97,14 +101,20 @@ def compare(
         guarantee=guarantee,
         mechanisms=mechanisms,
         n_records=records,
-        model=None if pseudo is None else pseudo.model,
-        reference=None if pseudo is None else pseudo.reference,
-        asymptotic=asymptotic,
-        runs=runs.number,
-        seed=runs.seed,
-        processes=runs.processes,
+        runs=settled.number,
+        seed=settled.seed,
+        processes=settled.processes,
         progress=progress,
     )
+
+
+def whole_table(domain: Any, mechanisms: Sequence[Recipe] | None) -> TableDomain | None:
+    """The columns side by side, where they are too many to be taken jointly or a mechanism for whole tables is asked for."""
+    found = several_columns(domain) if isinstance(domain, Mapping) and len(domain) > 1 else domain
+    if isinstance(found, TableDomain):
+        return found
+    asked = bool(mechanisms) and all(getattr(each, "whole_tables", False) for each in mechanisms or ())
+    return TableDomain(found.columns) if asked and isinstance(found, JointDomain) else None
 
 
 def compare_counts(
@@ -112,11 +122,8 @@ def compare_counts(
     *,
     domain: JointDomain,
     guarantee: Guarantee,
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[Recipe] | None = None,
     n_records: int | None = None,
-    model: Model | None = None,
-    reference: Model | None = None,
-    asymptotic: bool = False,
     runs: int = 100,
     seed: int = 0,
     processes: int | None = None,
@@ -131,12 +138,9 @@ def compare_counts(
         cells=domain.size,
         guarantee=guarantee,
         n_records=n_records,
-        names=mechanisms,
+        asked=mechanisms,
         coarser=coarser_grid(domain),
         domain=domain,
-        model=model,
-        reference=reference,
-        asymptotic=asymptotic,
     )
     if not any(each.certified for each in able):
         reasons = "\n    ".join(f"{each.name}: {each.reason}" for each in refused)
