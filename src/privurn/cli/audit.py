@@ -17,7 +17,6 @@ from privurn.cli.parsing import check_release, parse_bounds, parse_neighbouring,
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
-    from privurn.mechanisms.mechanism import Mechanism
     from privurn.privacy.audit.findings import AuditResult
     from privurn.privacy.profile import Guarantee
 
@@ -87,7 +86,7 @@ def audit(
     No data are read. Exit code 0 when nothing is proved against the claim, 1 when the claim is refuted. An audit convicts; it
     never acquits.
     """
-    from privurn.audits import audit_callable, audit_certificate, audit_mechanism
+    from privurn.audits import Claim, audit_callable, audit_certificate, audit_mechanism
     from privurn.privacy.profile import Guarantee
 
     if (mechanism is not None) + (certificate is not None) + (function is not None) != 1:
@@ -112,14 +111,15 @@ def audit(
         elif function is not None:
             if takes not in TAKES:
                 raise FormatError(f"--takes {takes!r} is not known.", hint=f"--takes {' or '.join(TAKES)}")
+            if takes == "values" and bounds is None:
+                raise FormatError("raw numbers need public bounds.", hint="For example --bounds 0:100")
+            of_cells = takes in ("records", "counts")
             result = audit_callable(
                 _imported(function),
+                Claim(epsilon, delta),
                 n=_needed(n, "--n"),
-                cells=None if takes in ("values", "labels") else _needed(cells, "--cells"),
-                epsilon=epsilon,
-                delta=delta,
                 takes=takes,  # type: ignore[arg-type]
-                bounds=None if bounds is None else parse_bounds(bounds),
+                domain=_needed(cells, "--cells") if of_cells else None if bounds is None else parse_bounds(bounds),
                 neighbouring=parse_neighbouring(neighbouring),
                 contributions=contributions,
                 **options,
@@ -159,7 +159,7 @@ def audit_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
         yield progress
 
 
-def _mechanism(recipe: Any, *, n: str | None, cells: str | None, guarantee: "Guarantee") -> "Mechanism":
+def _mechanism(recipe: Any, *, n: str | None, cells: str | None, guarantee: "Guarantee") -> Any:
     """On a made-up column of numbers from 0 to 1, or on two of them where it is for whole tables.
 
     The number of records is not checked as in a release: a posterior sample of few draws may be audited.
@@ -175,8 +175,7 @@ def _mechanism(recipe: Any, *, n: str | None, cells: str | None, guarantee: "Gua
         raise FormatError("with add-remove neighbours the number of records is secret.", hint="Leave --n out")
     size = None if secret else _needed(n, "--n")
     if recipe.discovers:  # the cells are what it found: labels and "other"
-        made: Mechanism = recipe.then(*recipe.split(guarantee), n=size, labels=_needed(cells, "--cells") - 1)[0]
-        return made
+        return recipe.then(*recipe.split(guarantee), n=size, labels=_needed(cells, "--cells") - 1)[0]
     if cells is None and not recipe.needs_domain:
         return recipe.calibrate(Public(n=size, cells=None, guarantee=guarantee))
     number = _needed(cells, "--cells")

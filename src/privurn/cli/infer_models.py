@@ -44,7 +44,8 @@ def sum_model(statistics: "NoisyStatistics", prior: list[str] | None, prior_n: s
 
     if moves not in ("auto", "interwoven", "centred", "limit"):
         raise FormatError(f"the moves {moves!r} are not known.", hint="--moves auto, interwoven, centred or limit")
-    made, found = records_model(statistics), None
+    made = records_model(statistics)
+    found: Any = None
     if hasattr(made, "prior_numbers"):
         usual = {name: float(getattr(made, field)) for name, field in made.prior_numbers.items()}
         found = tuple(_pair(prior, statistics.model, usual).values())

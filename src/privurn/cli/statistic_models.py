@@ -68,7 +68,7 @@ def asked_with(statistic: Any) -> type[SumModel]:
         default = MISSING if each.default is inspect.Parameter.empty or told[name].needed else each.default
         options.append((name, typed, option(told[name].help, default=default, flag=told[name].flag)))
     known = {"alias": statistic.model, "statistic": statistic, "told": told}
-    return make_dataclass(  # type: ignore[return-value]
+    return make_dataclass(
         statistic.__name__, options, bases=(SumModel,), namespace=known, frozen=True, kw_only=True, repr=False
     )
 
