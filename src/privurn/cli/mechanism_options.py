@@ -28,7 +28,7 @@ class RecipeCommand(TyperCommand):
 
     @classmethod
     def panel(cls, alias: str) -> str:
-        """The heading of a recipe's own options."""
+        """What names a recipe; the heading of its own options."""
         return f"--{cls.word} {alias}"
 
     @classmethod
@@ -72,7 +72,7 @@ class RecipeCommand(TyperCommand):
                 has = f"{kind.alias} has --{', --'.join(known)}" if known else f"{kind.alias} has no options"
                 raise FormatError(
                     f"the {cls.word} {kind.alias} has no --{flag}: that is for {', '.join(users)}.",
-                    hint=f"Leave it out, or name one of these: {cls.panel(users[0])}; {has}",
+                    hint=f"Leave it out, or name that with {cls.panel('NAME')}; {has}",
                 )
         for flag, each in known.items():
             if each.default is MISSING and flag not in given:
@@ -161,8 +161,8 @@ class AuditCommand(RecipeCommand):
 
     @classmethod
     def panel(cls, alias: str) -> str:
-        """The word itself."""
-        return alias
+        """As it is typed."""
+        return f"audit {alias}"
 
     @classmethod
     def named(cls, name: str) -> Any:
