@@ -14,8 +14,12 @@ from privurn.mechanisms.registry import CHANNELS, MECHANISMS, STATISTICS, releas
 MODELS: dict[str, Kind] = {
     "CountModel": "counts",
     "PolyaTree": "tree",
+    "TableModel": "table",
+    "LinearRegression": "table",
     "LogisticRegression": "table",
+    "PoissonRegression": "table",
     "Mixture": "records",
+    "MixtureModel": "records",
     "SumModel": "sums",
 }
 """Models, and the kind of likelihood that each is for."""
@@ -26,9 +30,10 @@ YES, IN_BINS, OF_CELLS, NO = "yes", "in equal bins", "of cells", "no"
 INTRODUCTION = """# What can be inferred from what
 
 `privurn.infer` asks a mechanism for one thing: how likely what it published is given the confidential data. A model is for one
-kind of likelihood: `CountModel` for counts of cells, `PolyaTree` for noisy trees over them, `LogisticRegression` (and its
-likes) for noisy marginals of a whole table, `Mixture` for one output of each record, `SumModel` for noisy sums. Left out, the
-model is the one that fits. Where a table says no, `infer` says in one sentence why not.
+kind of likelihood: `CountModel` for counts of cells, `PolyaTree` for noisy trees over them, `TableModel` and regressions for
+noisy marginals of a whole table, `Mixture` for one output of each record, `SumModel` for noisy sums. Left out, the model is the
+one that fits. A `MixtureModel` states the channel itself, and a model of one's own ([how](../how-to/add-a-model.md)) is for
+noisy sums. Where a table says no, `infer` says in one sentence why not.
 
 In equal bins: counts of one column in bins of equal width, n public, are one output of all records, which a `Mixture` can be
 behind as well; noisy counts if they are published themselves, with noise on whole numbers.

@@ -101,7 +101,9 @@ def test_it_is_audited(released, privurn_command):
     done = privurn_command("audit", "--certificate", released, "--samples", 1000, "--seed", 1, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["convicted"] is False
-    made = mechanisms()["padded-sample"](n=2, cells=2, records=1, padding=1)  # log 2
+    typed = ["audit", "padded-sample", "--n", 2, "--cells", 2, "--records", 1, "--padding", 1, "--samples", 2000, "--seed", 1]
+    assert privurn_command(*typed, "--epsilon", 0.01).returncode == 1  # its epsilon is log 2
+    made = mechanisms()["padded-sample"](n=2, cells=2, records=1, padding=1)
     assert audit_mechanism(made, epsilon=0.01, samples=2000, seed=1).convicted
 
 

@@ -127,7 +127,7 @@ WRONG = {
     "no response": (["people.csv", "--model", "regression", "--x", "age", "--bounds", "0:1"], "--y"),
     "no floor": (["days.csv", "--model", "dirichlet", "--part", "sleep", "--part", "work"], "--floor"),
     "floor of 0": ([*MODELS["dirichlet"][:-1], 0], "--floor 0.001"),
-    "no model": (["people.csv", "--model", "magic"], "regression, dirichlet"),
+    "no model": (["people.csv", "--model", "magic"], "regression, normal"),
     "foreign option": ([*MODELS["table"], "--y", "pay"], "has no --y"),
     "squares of counts": ([*MODELS["poisson"], "--squares", "plain"], "no --squares: that is for regression, normal"),
     "squares of a table": ([*MODELS["table"], "--squares", "complement"], "no --squares: that is for regression, normal"),

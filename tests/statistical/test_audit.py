@@ -14,7 +14,7 @@ import pytest
 from papers.plug_in_multinomial import PlugInMultinomial
 from planted_leaks import OrderedUrn, ReusedSeed, SecretSizeUrn, halved
 
-from privurn.audits import audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
+from privurn.audits import Claim, audit_callable, audit_certificate, audit_mechanism, mechanism_sampler
 from privurn.counts import CountTable
 from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
@@ -254,9 +254,9 @@ def test_a_function_of_ones_own_is_audited_on_records_and_on_counts():
     def scaled_noise(counts):
         return on_a_lattice(counts + rng.laplace(0.0, 1.0, len(counts)))  # forgets that a replaced record moves two counts
 
-    assert audit_callable(first_record, n=5, cells=3, epsilon=3.0, samples=1_000).convicted
-    assert audit_callable(scaled_noise, n=5, cells=3, epsilon=1.0, takes="counts", samples=4_000).convicted
-    assert not audit_callable(scaled_noise, n=5, cells=3, epsilon=2.0, takes="counts", samples=4_000).convicted
+    assert audit_callable(first_record, Claim(3.0), n=5, domain=3, samples=1_000).convicted
+    assert audit_callable(scaled_noise, Claim(1.0), n=5, domain=3, takes="counts", samples=4_000).convicted
+    assert not audit_callable(scaled_noise, Claim(2.0), n=5, domain=3, takes="counts", samples=4_000).convicted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +279,7 @@ def test_an_exception_is_an_output():
             raise ZeroDivisionError
         return 1
 
-    result = audit_callable(refuses_empty_cells, n=4, cells=2, epsilon=1.0, takes="counts", samples=400)
+    result = audit_callable(refuses_empty_cells, Claim(1.0), n=4, domain=2, takes="counts", samples=400)
     assert result.convicted
 
 

@@ -139,7 +139,7 @@ def test_a_published_raw_value_is_seen_whatever_epsilon_is():
             return values
         return float(noisy(np.clip(np.nan_to_num(values), 0, 1).mean(), rng.laplace(0.0, 1.0)))
 
-    result = audit_callable(mean, n=4, takes="values", bounds=(0, 1), epsilon=6.0, delta=1e-6, samples=6_000)
+    result = audit_callable(mean, Claim(6.0, 1e-6), n=4, takes="values", domain=(0, 1), samples=6_000)
     [marks] = [each for each in result.findings if each.pair == "a record with a random mark"]
     assert marks.convicted
     assert result.epsilon_lower >= 6.0
@@ -155,7 +155,7 @@ def test_raw_numbers_that_are_not_clamped_are_convicted():
 
         return release
 
-    options = {"n": 5, "takes": "values", "bounds": (0, 10), "epsilon": 1.0, "samples": 1_000}
+    options = {"claim": Claim(1.0), "n": 5, "takes": "values", "domain": (0, 10), "samples": 1_000}
     assert audit_callable(mean(False), **options).convicted
     assert not audit_callable(mean(True), **options).convicted
 
@@ -164,8 +164,8 @@ def test_a_label_that_is_published_is_convicted():
     def names(labels):
         return tuple(sorted(set(labels)))
 
-    assert audit_callable(names, n=4, takes="labels", epsilon=5.0, delta=0.1, samples=200).convicted
-    assert not audit_callable(len, n=4, takes="labels", epsilon=0.1, samples=200).convicted
+    assert audit_callable(names, Claim(5.0, 0.1), n=4, takes="labels", samples=200).convicted
+    assert not audit_callable(len, Claim(0.1), n=4, takes="labels", samples=200).convicted
 
 
 def test_gaussian_noise_of_half_the_scale_is_convicted():
@@ -185,7 +185,7 @@ def test_gaussian_noise_of_half_the_scale_is_convicted():
 
 def test_low_bits_of_floating_point_noise_are_convicted():
     rng = np.random.default_rng(7)
-    options = {"n": 5, "cells": 3, "takes": "counts", "epsilon": 1.0, "samples": 2_000}
+    options = {"claim": Claim(1.0), "n": 5, "domain": 3, "takes": "counts", "samples": 2_000}
     leak = audit_callable(lambda counts: counts + rng.laplace(0.0, 2.0, len(counts)), **options)
     assert leak.convicted
     assert "bit" in leak.strongest.event

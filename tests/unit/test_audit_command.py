@@ -8,7 +8,9 @@ import typer
 from typer.testing import CliRunner
 
 from privurn.cli.audit import audit
-from privurn.errors import FormatError
+from privurn.cli.mechanism_options import AuditCommand
+from privurn.errors import FormatError, ModelError
+from privurn.mechanisms.registry import recipes
 
 URN = ["dirichlet-multinomial", "--n", "6", "--cells", "3", "--alpha", "1", "--records", "1"]  # its epsilon is log 2 = 0.69
 
@@ -16,7 +18,7 @@ URN = ["dirichlet-multinomial", "--n", "6", "--cells", "3", "--alpha", "1", "--r
 @pytest.fixture
 def run():
     app = typer.Typer()
-    app.command()(audit)
+    app.command(cls=AuditCommand)(audit)
 
     def call(*words):
         result = CliRunner().invoke(app, [str(word) for word in words])
@@ -82,7 +84,12 @@ def test_a_release_by_its_folder(run, tmp_path):
     [
         [],
         [*URN, "--callable", "a:b"],
-        ["dirichlet-multinomial", "--n", 5, "--records", 2, "--cells", 3],
+        ["dirichlet-multinomial", "--n", 5, "--records", 2, "--cells", 1],
+        ["dirichlet-multinomial", "--n", 5, "--records", 2, "--cells", 3, "--smoothing", 1],
+        [*URN, "--neighbouring", "add-remove"],
+        ["--certificate", "out", "--alpha", 1],
+        ["pitman-yor", "--n", 5, "--records", 2],
+        ["exponential", "--n", 5, "--cells", 2, "--loss", "magic"],
         ["dirichlet-multinomial", "--n", 5, "--records", 2, "--alpha", 1],
         ["dirichlet-process", "--records", 2],
         ["dirichlet-process", "--n", 5, "--records", 2, "--discount", 0.5],
@@ -91,5 +98,30 @@ def test_a_release_by_its_folder(run, tmp_path):
     ],
 )
 def test_what_cannot_be_audited_is_said(run, words):
-    with pytest.raises(FormatError):
+    with pytest.raises((FormatError, ModelError)):
         run(*words)
+
+
+MORE = {
+    "pitman-yor": ["--discount", "1/2", "--records", 1],
+    "dirichlet-process": ["--records", 1],
+    "posterior-sample": ["--records", 9],
+    "pseudo-posterior": ["--model", "beta"],
+}
+OPEN = {"pitman-yor", "dirichlet-process"}
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_every_mechanism_can_be_audited_by_its_name(run, name):
+    cells = [] if name in OPEN else ["--cells", 3]
+    words = [name, "--n", 6, *cells, "--delta", 0.1, "--samples", 100, "--seed", 1, "--json", *MORE.get(name, [])]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert answer["audited"] == name
+    assert answer["epsilon"] is None or name in OPEN or answer["epsilon"] <= 1.0  # calibrated for that
+
+
+def test_a_secret_number_of_records(run):
+    done = run("perturbed-histogram", "--cells", 2, "--records", 5, "--neighbouring", "add-remove", "--samples", 100, "--json")
+    assert done.exit_code == 0, done.output

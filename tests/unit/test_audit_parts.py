@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privurn.audits import audit_callable
+from privurn.audits import Claim, audit_callable
 from privurn.errors import FormatError, ModelError
 from privurn.privacy.audit.attack import Pair, audit, each_call
 from privurn.privacy.audit.bets import PairCounts, log_wealth, pair_stakes
@@ -260,5 +260,5 @@ def test_a_sampler_that_gives_too_few_outputs_is_refused():
 
 def test_a_function_that_never_runs_is_refused():
     with pytest.raises(FormatError):
-        audit_callable(lambda: 1, n=4, cells=2, epsilon=1.0, samples=200)
+        audit_callable(lambda: 1, Claim(1.0), n=4, domain=2, samples=200)
     assert each_call(lambda data: 1 / data)(0, size=2) == ["raised ZeroDivisionError"] * 2

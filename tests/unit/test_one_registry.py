@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from privurn.mechanisms.choice import LeastError
 from privurn.mechanisms.local.channel import Channel
 from privurn.mechanisms.local.local_release import LocalRelease
+from privurn.mechanisms.local.recipe import ChannelRecipe
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.registry import REGISTRY, channels, registered
+from privurn.mechanisms.recipe import Recipe
+from privurn.mechanisms.registry import REGISTRY, channel_recipes, channels, recipes, registered
+from privurn.mechanisms.sums.recipe import Sums
 from sources import FILES, nodes, place, tree
 
 MOST_FILES = 4
@@ -57,15 +61,41 @@ def test_aliases_and_classes_stand_in_few_files():
 
 
 assert issubclass(LocalRelease, Mechanism)  # imported, so that it is found
+assert issubclass(LeastError, Recipe)
 
 
 def below(kind: type) -> set[str]:
     return {kind.__name__} | {name for each in kind.__subclasses__() for name in below(each)}
 
 
+def named_in(node: ast.AST) -> set[str]:
+    """Names, attributes and texts below a node."""
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return found | {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+
+
+def asks(node: ast.AST) -> set[str] | None:
+    """What a node compares the kind of something with; None where it does not ask for a kind."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass"):
+        return named_in(node.args[1])
+    if isinstance(node, ast.MatchClass):
+        return named_in(node.cls)
+    if isinstance(node, ast.Compare):
+        named = named_in(node)
+        return named if {"type", "__name__", "__class__", "alias"} & named else None
+    return None
+
+
 def asked_kinds(tree: ast.Module, kinds: set[str]) -> list[str]:
-    """Calls of `isinstance` and `issubclass` that name one of the kinds, or a tuple of them, that the file does not define."""
+    """Questions of what something is that name one of the kinds, or a tuple of them, that the file does not define."""
     own = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    own |= {  # kernels have records of the same names
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("privurn._kernels")
+        for alias in node.names
+    }
     tuples = {
         node.targets[0].id
         for node in tree.body
@@ -74,31 +104,49 @@ def asked_kinds(tree: ast.Module, kinds: set[str]) -> list[str]:
         and isinstance(node.value, ast.Tuple)
         and {each.id for each in node.value.elts if isinstance(each, ast.Name)} & kinds
     }
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass"):
-            asked = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
-            asked |= {each.attr for each in ast.walk(node.args[1]) if isinstance(each, ast.Attribute)}
-            if asked & ((kinds | tuples) - own):
-                found.append(ast.unparse(node))
-    return found
+    return [ast.unparse(node) for node in ast.walk(tree) if (asks(node) or set()) & ((kinds | tuples) - own)]
+
+
+def all_kinds() -> set[str]:
+    """Classes of mechanisms, channels and what asks for them, and the names that users know those by."""
+    _ = channels(), [registered(name) for name in REGISTRY]
+    asked = {**recipes(), **channel_recipes()}
+    found = {each for base in (Mechanism, Channel, Recipe, ChannelRecipe, Sums) for each in below(base)}
+    return (found | set(asked)) - {"Recipe", "ChannelRecipe"}  # whether it is a recipe may be asked
 
 
 def test_nobody_asks_what_a_mechanism_is():
-    _ = channels(), [registered(name) for name in REGISTRY]
-    kinds = {each for base in (Mechanism, Channel) for each in below(base)}
+    kinds = all_kinds()
     assert {"LaplaceChannel", "GlobalChannel", "PitmanYor", "PoissonStatistic", "LocalRelease"} <= kinds
+    assert {"NoisyCounts", "Urn", "NumberRecipe", "Laplace", "laplace", "noisy-tree", "Sums", "LeastError"} <= kinds
     found = {place(path): asked_kinds(tree(path), kinds) for path in FILES}
     assert {file: calls for file, calls in found.items() if calls} == {}
 
 
-def test_such_a_question_would_be_noticed():
-    text = "BOTH = (LaplaceChannel, GaussianChannel)\nisinstance(x, BOTH)\nisinstance(y, local.PitmanYor)\nisinstance(z, int)"
-    assert asked_kinds(ast.parse(text), {"LaplaceChannel", "PitmanYor"}) == [
+@pytest.mark.parametrize(
+    "question",
+    [
         "isinstance(x, BOTH)",
         "isinstance(y, local.PitmanYor)",
-    ]
-    assert asked_kinds(ast.parse("class A: ...\nisinstance(x, A)"), {"A"}) == []
+        "isinstance(recipe, NoisyCounts)",
+        "type(recipe).__name__ == 'Urn'",
+        "type(recipe) is Urn",
+        "recipe.__class__ in (Urn, Smoothed)",
+        "recipe.alias == 'noisy-tree'",
+    ],
+)
+def test_such_a_question_would_be_noticed(question):
+    text = f"BOTH = (LaplaceChannel, GaussianChannel)\n{question}"
+    assert asked_kinds(ast.parse(text), all_kinds()) == [question]
+
+
+def test_other_questions_are_none_of_these():
+    assert asked_kinds(ast.parse("isinstance(x, int)\nname == 'noisy-tree'\ntype(x) is dict"), all_kinds()) == []
+
+
+def test_a_match_over_recipes_would_be_noticed_and_a_files_own_class_is_its_own():
+    assert asked_kinds(ast.parse("match recipe:\n    case Urn():\n        pass"), all_kinds()) == ["Urn()"]
+    assert asked_kinds(ast.parse("class Urn: ...\nisinstance(x, Urn)"), all_kinds()) == []
 
 
 @pytest.mark.parametrize("folder", ["certificates", "audits", "inference", "releases", "reports"])

@@ -8,5 +8,6 @@ Nothing confidential is touched: the data sets are made here, from public sizes,
 from privurn.audits.certificates import audit_certificate
 from privurn.audits.functions import audit_callable
 from privurn.audits.mechanisms import audit_mechanism, mechanism_sampler
+from privurn.privacy.audit.findings import Claim
 
-__all__ = ["audit_callable", "audit_certificate", "audit_mechanism", "mechanism_sampler"]
+__all__ = ["Claim", "audit_callable", "audit_certificate", "audit_mechanism", "mechanism_sampler"]

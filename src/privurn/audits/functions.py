@@ -33,35 +33,34 @@ PROBED = 20
 
 def audit_callable(
     function: Callable[[Any], Any],
+    claim: Claim,
     *,
     n: int,
-    cells: int | None = None,
-    epsilon: float | None,
-    delta: float = 0.0,
     takes: Takes = "records",
-    bounds: Sequence[float] | None = None,
+    domain: int | Sequence[float] | None = None,
     neighbouring: Neighbouring = "replace-one",
     contributions: int = 1,
     samples: int | None = None,
     failure_probability: float = 1e-3,
     progress: Progress = lambda done, wanted: None,
 ) -> AuditResult:
-    """Try to refute that a user's `function` is (epsilon, delta)-DP.
+    """Try to refute that a user's `function` keeps the `claim`, (epsilon, delta)-DP.
 
     It gets a NumPy array and may return a number, an array or anything hashable; its randomness is its own. Under add-remove
     the neighbour has n - 1 records. Left out, `samples` is what the function's speed allows in a minute, 50,000 at most.
 
     takes
         "records": the number of each record's cell; "counts": the count of each cell; "values": raw numbers, most of them
-        within the public `bounds` and some far out of them, infinite or not a number; "labels": texts that nobody listed.
+        within public bounds and some far out of them, infinite or not a number; "labels": texts that nobody listed.
+    domain
+        The number of cells of records and counts, such as 3; the bounds of raw numbers, such as (0, 100).
     """
-    claim = Claim(epsilon, delta)
     if takes in ("records", "counts"):
-        if cells is None:
-            raise ModelError("the number of cells is missing.", hint="For example cells=3")
-        pairs, support = _cell_pairs(n, cells, takes, neighbouring, contributions), []
+        if not isinstance(domain, int):
+            raise ModelError("the number of cells is missing.", hint="For example domain=3")
+        pairs, support = _cell_pairs(n, domain, takes, neighbouring, contributions), []
     else:
-        make = _Values(n, bounds) if takes == "values" else _Labels(n)
+        make = _Values(n, domain) if takes == "values" else _Labels(n)
         pairs = make.pairs(neighbouring, contributions)
         support = [] if claim.finite is None or make.guess > LARGEST_GUESS else [_mark_attack(function, make, claim, samples)]
     seconds = _check_runs(function, pairs[0])
@@ -135,11 +134,12 @@ class _Raw(ABC):
 class _Values(_Raw):
     """Numbers, with public bounds that the function is said to clamp to."""
 
-    def __init__(self, n: int, bounds: Sequence[float] | None) -> None:
+    def __init__(self, n: int, bounds: int | Sequence[float] | None) -> None:
         super().__init__(n)
-        if bounds is None or len(bounds) != 2 or not bounds[0] < bounds[1] or not all(np.isfinite(bounds)):
-            raise ModelError("raw numbers need public bounds.", hint="For example bounds=(0, 100)")
-        self.low, self.high = float(bounds[0]), float(bounds[1])
+        ends = () if bounds is None or isinstance(bounds, int) else tuple(map(float, bounds))
+        if len(ends) != 2 or not ends[0] < ends[1] or not all(np.isfinite(ends)):
+            raise ModelError("raw numbers need public bounds.", hint="For example domain=(0, 100)")
+        self.low, self.high = ends
         gap = np.spacing(max(abs(self.low), abs(self.high)))  # marks are rounded to floats, and a float may stand for several
         self.marks = min(2.0**52, (self.high - self.low) / gap) / 2.0
 

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privurn.cli.console import note, print_json, print_table, print_words, sweeps_bar
+from privurn.cli.mechanism_options import AuditCommand
 from privurn.cli.options import Json
 from privurn.cli.parsing import check_release, parse_bounds, parse_neighbouring, whole_number
 from privurn.errors import CertificateError, FormatError
 
 if TYPE_CHECKING:
-    from privurn.mechanisms.mechanism import Mechanism
     from privurn.privacy.audit.findings import AuditResult
+    from privurn.privacy.profile import Guarantee
 
 EXAMPLES = """Examples:
 
 privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 2 --records 20 --epsilon 1 --delta 1e-3
 
 privurn audit dirichlet-multinomial --n 20 --cells 3 --alpha 1/2 --records 2 --delta 0.1 --samples 1e6 --json
+
+privurn audit smoothed-histogram --n 20 --cells 3 --records 5 --epsilon 1
 
 privurn audit --certificate out
 
@@ -38,8 +41,9 @@ TAKES = ("records", "counts", "values", "labels")
 
 
 def audit(
+    context: typer.Context,
     mechanism: Annotated[
-        str | None, typer.Argument(metavar="[MECHANISM]", help="Name of an urn, whose parameters are among the options.")
+        str | None, typer.Argument(metavar="[MECHANISM]", help="Name of a mechanism, whose parameters are among the options.")
     ] = None,
     certificate: Annotated[
         Path | None,
@@ -49,20 +53,22 @@ def audit(
         str | None, typer.Option("--callable", metavar="MODULE:FUNCTION", help="Audit a function of your own.")
     ] = None,
     n: Annotated[str | None, typer.Option("--n", help="Number of confidential records.")] = None,
-    cells: Annotated[str | None, typer.Option(help="Number of cells of the public domain.")] = None,
-    alpha: Annotated[str | None, typer.Option(help="Prior records in each cell.")] = None,
-    strength: Annotated[str, typer.Option(help="Strength of the open-domain urns.")] = "1",
-    discount: Annotated[str, typer.Option(help="Discount of the Pitman-Yor urn.")] = "0",
-    records: Annotated[str | None, typer.Option(help="Number of released records.")] = None,
+    cells: Annotated[
+        str | None, typer.Option(help="Number of cells of the public domain; of a whole table: of each of two columns.")
+    ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="The claim to refute. Default: what the mechanism's profile says at delta.")
+        float | None,
+        typer.Option(
+            help="The claim to refute, which parameters that are left out are calibrated for. Default: what the mechanism's "
+            "profile says at delta; they are then calibrated for 1."
+        ),
     ] = None,
     delta: Annotated[float, typer.Option(help="The claim's delta.")] = 0.0,
     takes: Annotated[
         str, typer.Option(help="What your function gets: records (cell numbers), counts, values (raw numbers) or labels.")
     ] = "records",
     bounds: Annotated[str | None, typer.Option(metavar="LO:HI", help="Public bounds of raw numbers (--takes values).")] = None,
-    neighbouring: Annotated[str, typer.Option(help="Neighbours of your function: replace-one or add-remove.")] = "replace-one",
+    neighbouring: Annotated[str, typer.Option(help="Neighbours: replace-one or add-remove.")] = "replace-one",
     contributions: Annotated[int, typer.Option(help="Records in which neighbours differ.")] = 1,
     samples: Annotated[
         str | None,
@@ -80,12 +86,15 @@ def audit(
     No data are read. Exit code 0 when nothing is proved against the claim, 1 when the claim is refuted. An audit convicts; it
     never acquits.
     """
-    from privurn.audits import audit_callable, audit_certificate, audit_mechanism
+    from privurn.audits import Claim, audit_callable, audit_certificate, audit_mechanism
+    from privurn.privacy.profile import Guarantee
 
     if (mechanism is not None) + (certificate is not None) + (function is not None) != 1:
         raise FormatError(
             "say what to audit, in one way.", hint="A mechanism's name, --certificate DIR or --callable MODULE:FUNCTION"
         )
+    if mechanism is None and (given := AuditCommand.given(context)):
+        raise FormatError(f"--{next(iter(given))} is for a mechanism by its name.", hint="Leave it out")
     options: dict[str, Any] = {"failure_probability": failure_probability}
     if samples is not None:
         options["samples"] = whole_number(samples)
@@ -102,25 +111,27 @@ def audit(
         elif function is not None:
             if takes not in TAKES:
                 raise FormatError(f"--takes {takes!r} is not known.", hint=f"--takes {' or '.join(TAKES)}")
+            if takes == "values" and bounds is None:
+                raise FormatError("raw numbers need public bounds.", hint="For example --bounds 0:100")
+            of_cells = takes in ("records", "counts")
             result = audit_callable(
                 _imported(function),
+                Claim(epsilon, delta),
                 n=_needed(n, "--n"),
-                cells=None if takes in ("values", "labels") else _needed(cells, "--cells"),
-                epsilon=epsilon,
-                delta=delta,
                 takes=takes,  # type: ignore[arg-type]
-                bounds=None if bounds is None else parse_bounds(bounds),
+                domain=_needed(cells, "--cells") if of_cells else None if bounds is None else parse_bounds(bounds),
                 neighbouring=parse_neighbouring(neighbouring),
                 contributions=contributions,
                 **options,
             )
             what = function
         else:
-            urn = _mechanism(
-                str(mechanism), n=n, cells=cells, alpha=alpha, strength=strength, discount=discount, records=records
-            )
-            what = urn.name
-            result = audit_mechanism(urn, epsilon=epsilon, delta=delta, contributions=contributions, seed=seed, **options)
+            recipe = AuditCommand.asked(context, AuditCommand.named(str(mechanism)))
+            relation = parse_neighbouring(neighbouring)
+            asked = 1.0 if epsilon is None else epsilon
+            guarantee = Guarantee(epsilon=asked, delta=delta, neighbouring=relation, contributions=contributions)
+            made, what = _mechanism(recipe, n=n, cells=cells, guarantee=guarantee), str(mechanism)
+            result = audit_mechanism(made, epsilon=epsilon, delta=delta, contributions=contributions, seed=seed, **options)
     if json:
         print_json({"audited": what, **result.to_json()})
     else:
@@ -148,32 +159,33 @@ def audit_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
         yield progress
 
 
-def _mechanism(name: str, **given: str | None) -> "Mechanism":
-    """Any mechanism on counts whose fields are among the options."""
-    from dataclasses import MISSING, fields
+def _mechanism(recipe: Any, *, n: str | None, cells: str | None, guarantee: "Guarantee") -> Any:
+    """On a made-up column of numbers from 0 to 1, or on two of them where it is for whole tables.
 
-    from privurn.exact_numbers import exact
-    from privurn.mechanisms.registry import mechanisms
+    The number of records is not checked as in a release: a posterior sample of few draws may be audited.
+    """
+    from dataclasses import replace
 
-    needs = {
-        each: [field.name for field in fields(kind) if field.default is MISSING]  # type: ignore[arg-type]
-        for each, kind in mechanisms().items()
-    }
-    able = [each for each, names in needs.items() if set(names) <= given.keys()]
-    if name not in able:
-        raise FormatError(f"the mechanism {name!r} is not known here.", hint=f"{', '.join(able)}; or --certificate DIR")
-    for field in needs[name]:
-        _needed_text(given[field], f"--{field}")
-    kind: Any = mechanisms()[name]
-    values = {
-        key: whole_number(text) if key in ("n", "cells", "records") else exact(text, name=key)
-        for key, text in given.items()
-        if text is not None and key in {field.name for field in fields(kind)}
-    }
-    made: Mechanism = kind(**values)
-    if made.name != name:
-        raise FormatError("the discount does not fit the mechanism.", hint=f"This is {made.name}")
-    return made
+    from privurn.domain import Grid, JointDomain, TableDomain
+    from privurn.mechanisms.recipe import Public
+
+    replace(recipe, records=None).check()
+    secret = guarantee.neighbouring == "add-remove"
+    if secret and n is not None:
+        raise FormatError("with add-remove neighbours the number of records is secret.", hint="Leave --n out")
+    size = None if secret else _needed(n, "--n")
+    if recipe.discovers:  # the cells are what it found: labels and "other"
+        return recipe.then(*recipe.split(guarantee), n=size, labels=_needed(cells, "--cells") - 1)[0]
+    if cells is None and not recipe.needs_domain:
+        return recipe.calibrate(Public(n=size, cells=None, guarantee=guarantee))
+    number = _needed(cells, "--cells")
+    if number < 2:
+        raise FormatError("there must be two cells or more.", hint="For example --cells 3")
+    column = Grid(0, 1, f"1/{number - 1}")
+    if recipe.whole_tables:
+        table = TableDomain({"x": column, "y": column})
+        return recipe.calibrate(Public(n=size, cells=sum(table.sizes), guarantee=guarantee, table=table))
+    return recipe.calibrate(Public(n=size, cells=number, guarantee=guarantee, domain=JointDomain({"x": column})))
 
 
 def _needed_text(text: str | None, option: str) -> str:

@@ -1,6 +1,7 @@
 """What was typed about a model, as the objects that `infer` takes."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics
 
     P = TypeVar("P", RegressionPrior, LogisticPrior)
-
-PAIRS = {
-    "dirichlet": {"shape": 1.0, "rate": 0.1},
-    "bernoulli": {"ones": 1.0, "zeros": 1.0},
-    "poisson": {"shape": 1.0, "rate": 0.1},
-}
-"""Numbers of the priors that are pairs, with what they are where left out."""
 
 MIXINGS = ("dirichlet-process", "pitman-yor", "finite")
 COMPONENTS, DISCOUNT = 10, 0.25
@@ -92,31 +86,35 @@ def count_model(prior: list[str] | None, prior_n: str | None, within: Any) -> "C
 
 def sum_model(statistics: "NoisyStatistics", prior: list[str] | None, prior_n: str | None, moves: Any) -> "SumModel":
     """Numbers of the prior by name; `unit` for 1 everywhere where it would follow the bounds."""
-    from privurn.inference.sums.fit import MODELS, SumModel
+    from privurn.inference.sums.fit import SumModel, records_model
 
     if moves not in ("auto", "interwoven", "centred", "limit"):
         raise FormatError(f"the moves {moves!r} are not known.", hint="--moves auto, interwoven, centred or limit")
-    found: Any
-    if statistics.model in PAIRS:
-        found = tuple(_pair(prior, statistics.model).values())
-    else:
-        found = _changed(MODELS[statistics.model].from_statistics(statistics).prior, prior)
+    made = records_model(statistics)
+    found: Any = None
+    if hasattr(made, "prior_numbers"):
+        usual = {name: float(getattr(made, field)) for name, field in made.prior_numbers.items()}
+        found = tuple(_pair(prior, statistics.model, usual).values())
+    elif hasattr(made, "prior"):
+        found = _changed(made.prior, prior)
+    elif prior:
+        raise FormatError(f"the model {statistics.model} states its own prior.", hint="Leave --prior out")
     size = prior_of_size(prior_n)
     if size is not None and statistics.n is not None:
         raise FormatError("the number of records is public: it has no prior.", hint="Leave --prior-n out")
     return SumModel(prior=found, size=size, moves=moves)
 
 
-def _pair(given: list[str] | None, model: str) -> dict[str, float]:
+def _pair(given: list[str] | None, model: str, usual: Mapping[str, float]) -> dict[str, float]:
     """Positive numbers by name."""
-    found = dict(PAIRS[model])
+    found = dict(usual)
     for each in given or []:
         name, _, text = each.partition("=")
         name = name.replace("-", "_")
         if name not in found:
             raise FormatError(
                 f"the prior of the model {model} has no number {name!r}.",
-                hint=" ".join(f"--prior {key}={value:g}" for key, value in PAIRS[model].items()),
+                hint=" ".join(f"--prior {key}={value:g}" for key, value in usual.items()),
             )
         found[name] = _number(each, text)
         if found[name] <= 0.0:

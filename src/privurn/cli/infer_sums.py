@@ -41,13 +41,15 @@ Beside = Mapping[str, "tuple[Summary, ...]"]
 
 def model_of(given: "NoisyStatistics", asked: Asked) -> Any:
     """The model, and everything else checked that the chains need not be run for."""
+    from privurn.inference.sums.fit import MODELS
+
     pictures = asked.pictures(PICTURES)
     asked.synthetic()
     if asked.draws is not None and asked.draws < FEWEST_DRAWS:
         raise FormatError(f"chains need at least {FEWEST_DRAWS} draws.", hint="--draws auto")
     if "n" in pictures and given.n is not None:
         raise FormatError("the number of records is public: it has no posterior.", hint="Leave --plot n=... out")
-    if asked.typed["bootstrap"] and given.model != "regression":
+    if asked.typed["bootstrap"] and given.nearest(MODELS) != "regression":
         raise FormatError("the bootstrap is for regression.", hint="Leave --bootstrap out")
     made = sum_model(given, asked.typed["prior"], asked.typed["prior_n"], asked.typed["moves"] or "auto")
     _beside(given, asked)  # what cannot be said is refused before the chains are run

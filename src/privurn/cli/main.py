@@ -25,7 +25,7 @@ from privurn.cli import (
     statistics,
     verify,
 )
-from privurn.cli.mechanism_options import ChannelCommand, MechanismCommand, StatisticsCommand
+from privurn.cli.mechanism_options import AuditCommand, ChannelCommand, MechanismCommand, StatisticsCommand
 from privurn.cli.streams import kept_streams
 from privurn.errors import PrivurnError
 
@@ -66,7 +66,7 @@ app.command("statistics", cls=StatisticsCommand, epilog=statistics.EXAMPLES)(sta
 app.command("infer", epilog=infer.EXAMPLES)(infer.infer)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
-app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("audit", cls=AuditCommand, epilog=audit.EXAMPLES)(audit.audit)
 app.command("profile", epilog=profile.EXAMPLES)(profile.profile)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(account.app, name="account")

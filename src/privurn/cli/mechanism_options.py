@@ -27,6 +27,11 @@ class RecipeCommand(TyperCommand):
     """What may be named beside the recipes."""
 
     @classmethod
+    def panel(cls, alias: str) -> str:
+        """What names a recipe; the heading of its own options."""
+        return f"--{cls.word} {alias}"
+
+    @classmethod
     @abstractmethod
     def recipes(cls) -> Mapping[str, Any]:
         """What can be asked for, by name."""
@@ -67,7 +72,7 @@ class RecipeCommand(TyperCommand):
                 has = f"{kind.alias} has --{', --'.join(known)}" if known else f"{kind.alias} has no options"
                 raise FormatError(
                     f"the {cls.word} {kind.alias} has no --{flag}: that is for {', '.join(users)}.",
-                    hint=f"Leave it out, or name that with --{cls.word}; {has}",
+                    hint=f"Leave it out, or name that with {cls.panel('NAME')}; {has}",
                 )
         for flag, each in known.items():
             if each.default is MISSING and flag not in given:
@@ -100,7 +105,7 @@ class RecipeCommand(TyperCommand):
         usual = cls.defaults()
         for alias, kind in cls.recipes().items():
             own = {flag: each for flag, each in recipe_fields(kind).items() if flag not in shared}
-            yield from _built(own, panel=f"--{cls.word} {alias}{usual.get(kind, '')}")
+            yield from _built(own, panel=f"{cls.panel(alias)}{usual.get(kind, '')}")
 
 
 class MechanismCommand(RecipeCommand):
@@ -149,6 +154,29 @@ class MechanismCommand(RecipeCommand):
         }
 
 
+class AuditCommand(RecipeCommand):
+    """For `privurn audit`, whose first word names a mechanism."""
+
+    word: ClassVar[str] = "mechanism"
+
+    @classmethod
+    def panel(cls, alias: str) -> str:
+        """As it is typed."""
+        return f"audit {alias}"
+
+    @classmethod
+    def named(cls, name: str) -> Any:
+        """The recipe of that name."""
+        if name not in cls.recipes():
+            raise FormatError(f"the mechanism {name!r} is not known.", hint=f"{', '.join(cls.recipes())}; or --certificate DIR")
+        return cls.recipes()[name]
+
+    @classmethod
+    def recipes(cls) -> Mapping[str, Any]:
+        """All mechanisms."""
+        return MechanismCommand.recipes()
+
+
 class ChannelCommand(RecipeCommand):
     """For `privurn privatise`."""
 
@@ -171,9 +199,9 @@ class StatisticsCommand(RecipeCommand):
     @classmethod
     def recipes(cls) -> Mapping[str, Any]:
         """All models."""
-        from privurn.cli.statistic_models import MODELS
+        from privurn.cli.statistic_models import models
 
-        return MODELS
+        return models()
 
 
 SHORT: dict[str, type[RecipeCommand]] = {"privatise": ChannelCommand, "statistics": StatisticsCommand}

@@ -1,9 +1,10 @@
-"""Models whose sums `privurn statistics` publishes: the options of each are its fields, as those of a mechanism are."""
+"""Models whose sums `privurn statistics` publishes: their options are the parameters of each statistic's `calibrated`."""
 
-from abc import abstractmethod
+import inspect
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import MISSING, asdict, dataclass, make_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from privurn.cli.domain_options import DomainOptions
 from privurn.cli.parsing import whole_number
@@ -12,26 +13,34 @@ from privurn.mechanisms import registry
 from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.mechanisms.recipe import Asked, option
 from privurn.mechanisms.sums.recipe import Sums
+from privurn.mechanisms.sums.told import Told
 from privurn.privacy.profile import Guarantee
 
 if TYPE_CHECKING:
     from privurn.certificates.release import Release
 
 Texts = tuple[str, ...]
+TYPED: dict[str, Any] = {"text": str, "texts": Texts, "number": float, "bounds": Texts, "largest count": Texts}
+"""How what is typed is read, as the type of an option's field."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SumModel(Asked):
-    """What was typed about a model."""
+    """What was typed about a model; its fields are added by `asked_with`."""
 
-    @abstractmethod
+    statistic: ClassVar[Any]
+    """The class of what is published."""
+    told: ClassVar[dict[str, Told]]
+
     def own(self) -> dict[str, Any]:
         """What its statistic is calibrated with, beside the budget."""
-
-    @property
-    def statistic(self) -> Any:
-        """The class of what is published."""
-        return {each.model: each for each in registry.statistics().values()}[self.alias]
+        found = dict(self.given)
+        for name, value in self.given.items():
+            if self.told[name].reads == "bounds":
+                found[name] = parse_bounds(value)
+            elif self.told[name].reads == "largest count":
+                found[name] = parse_largest(value, column=found["column"])
+        return found
 
     def release(self, data: Any, guarantee: Guarantee, *, epsilon_n: float | None, noise: Any, **paid: Any) -> "Release":
         """With the least noise."""
@@ -41,61 +50,33 @@ class SumModel(Asked):
         return release_statistics(data, mechanism=self.statistic.calibrated(budget=budget, **self.own()), budget=budget, **paid)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Numbers(SumModel):
-    """Of columns that are read as numbers."""
-
-    missing: str = option(
-        "Missing numbers: error (declared absent, default) or unreadable (the middle of the bounds, or 0).", default="error"
+@cache
+def asked_with(statistic: Any) -> type[SumModel]:
+    """The options of a statistic: the parameters of its `calibrated`, but for the budget and those that are fixed."""
+    hints = get_type_hints(statistic.calibrated, include_extras=True)
+    told: dict[str, Told] = {}
+    options = []
+    for name, each in inspect.signature(statistic.calibrated).parameters.items():
+        if name == "budget" or name in statistic.fixed:
+            continue
+        hint = hints.get(name, str)
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        note = next((note for note in notes if isinstance(note, Told)), None)
+        told[name] = note or Told(help=f"The model's {name.replace('_', ' ')}.")
+        typed = TYPED[note.reads] if note else _plain(kind)
+        default = MISSING if each.default is inspect.Parameter.empty or told[name].needed else each.default
+        options.append((name, typed, option(told[name].help, default=default, flag=told[name].flag)))
+    known = {"alias": statistic.model, "statistic": statistic, "told": told}
+    return make_dataclass(
+        statistic.__name__, options, bases=(SumModel,), namespace=known, frozen=True, kw_only=True, repr=False
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Moments(Numbers):
-    """Of a response between public bounds."""
-
-    y: str = option("The response; logistic: 0 or 1.", default=MISSING)
-    bounds: Texts = option(
-        "Public bounds, chosen without looking at the data: COLUMN=LOW:HIGH, repeatable; LOW:HIGH alone for all columns.",
-        default=MISSING,
-    )
-    squares: str = option(
-        "plain (default), or complement (less noise; needs epsilon-n of epsilon/10 or more).", default="plain"
-    )
-
-    def own(self) -> dict[str, Any]:
-        """Response and bounds."""
-        return {
-            "response": self.y,
-            "bounds": parse_bounds(self.bounds),
-            "squares": self.squares,
-            "missing": self.missing,
-        }
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Regression(Moments):
-    """Linear, with covariates or none."""
-
-    alias: ClassVar[str] = "regression"
-    x: Texts = option("A covariate; repeatable.", default=())
-
-    def own(self) -> dict[str, Any]:
-        """With the covariates."""
-        return {**super().own(), "covariates": self.x}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Dirichlet(Numbers):
-    """Parts of a whole."""
-
-    alias: ClassVar[str] = "dirichlet"
-    part: Texts = option("Part of a composition; two or more times: --part sleep --part work --part rest.", default=MISSING)
-    floor: float = option("Smallest share, a public number chosen without looking at the data: 0.001.", default=MISSING)
-
-    def own(self) -> dict[str, Any]:
-        """Parts and floor."""
-        return {"parts": self.part, "floor": self.floor, "missing": self.missing}
+def _plain(kind: Any) -> Any:
+    """The type of an option without a note: a number, a yes or no, several texts, or a text."""
+    if kind in (bool, int, int | None, float):
+        return kind
+    return Texts if (get_origin(kind) or kind) in (tuple, list) else str
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -137,57 +118,10 @@ class Table(SumModel):
         return release(data, asked, domain=domain, **asdict(guarantee), **paid)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Bernoulli(Numbers):
-    """A yes-or-no column."""
-
-    alias: ClassVar[str] = "bernoulli"
-    y: str = option("The column: of 0 and 1, or of counts.", default=MISSING)
-
-    def own(self) -> dict[str, Any]:
-        """Its column."""
-        return {"column": self.y, "missing": self.missing}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Poisson(Bernoulli):
-    """Counts."""
-
-    alias: ClassVar[str] = "poisson"
-    bounds: Texts = option(
-        "0:LARGEST or COLUMN=0:LARGEST, a public number chosen without looking at the data.", default=MISSING
-    )
-
-    def own(self) -> dict[str, Any]:
-        """With the largest count."""
-        named = parse_bounds(self.bounds)
-        if isinstance(named, dict):
-            if set(named) != {self.y}:
-                raise DomainError(f"there are no public bounds for {self.y!r}.", hint=f"--bounds {self.y}=0:20")
-            named = named[self.y]
-        if whole_number(named[0]) != 0:
-            raise DomainError("counts start at 0.", hint=f"--bounds {self.y}=0:20")
-        return {**super().own(), "upper": whole_number(named[1])}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Normal(Moments):
-    """One column of numbers."""
-
-    alias: ClassVar[str] = "normal"
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Logistic(Regression):
-    """A yes-or-no response with covariates."""
-
-    alias: ClassVar[str] = "logistic"
-    x: Texts = option("A covariate; repeatable.", default=MISSING)
-
-
-MODELS: dict[str, type[SumModel]] = {
-    each.alias: each for each in (Regression, Dirichlet, Table, Bernoulli, Poisson, Normal, Logistic)
-}
+def models() -> dict[str, type[SumModel]]:
+    """One for every statistic of the registry, and tables."""
+    found = {each.model: asked_with(each) for each in registry.statistics().values()}
+    return {**found, Table.alias: Table}
 
 
 def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[str, str]] | tuple[str, str]:
@@ -204,3 +138,15 @@ def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[str, str]] | tuple[str
             return low, high
         found[name] = (low, high)
     return found
+
+
+def parse_largest(texts: Sequence[str], *, column: str) -> int:
+    """0:LARGEST or COLUMN=0:LARGEST of a column of counts."""
+    bounds = parse_bounds(texts)
+    if isinstance(bounds, dict):
+        if set(bounds) != {column}:
+            raise DomainError(f"there are no public bounds for {column!r}.", hint=f"--bounds {column}=0:20")
+        bounds = bounds[column]
+    if whole_number(bounds[0]) != 0:
+        raise DomainError("counts start at 0.", hint=f"--bounds {column}=0:20")
+    return whole_number(bounds[1])

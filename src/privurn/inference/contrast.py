@@ -15,7 +15,9 @@ from privurn.inference.mixtures.mixings import DirichletProcess
 from privurn.inference.mixtures.reading import Mixture, Privatised
 from privurn.inference.posterior import Posterior
 from privurn.inference.published import Published, published
-from privurn.inference.sums.fit import MODELS, SumModel
+from privurn.inference.sums.fit import SumModel, records_model
+from privurn.inference.sums.logistic_model import LogisticPrior
+from privurn.inference.sums.regression_model import RegressionPrior
 from privurn.inference.trees.model import PolyaTree
 
 TIMES = 10.0
@@ -96,10 +98,11 @@ def other_priors(given: Published, model: Any) -> dict[str, Any]:
         }
     if given.kind == "tables":
         raise ModelError("figures of a whole table have no prior.", hint="Leave the sensitivity out")
-    sums = model if isinstance(model, SumModel) else SumModel(prior=model)
-    prior = sums.prior
+    stated = model is None or isinstance(model, (SumModel, RegressionPrior, LogisticPrior, tuple))
+    sums = model if isinstance(model, SumModel) else SumModel(prior=model if stated else None)
+    prior: Any = sums.prior
     if prior is None:
-        made = MODELS[numbers.model].from_statistics(numbers)
+        made = records_model(numbers) if stated else model
         prior = getattr(made, "prior", None) or _pair(made)
     return {
         "a weaker prior": replace(sums, prior=_scaled(prior, 1.0 / TIMES)),
@@ -107,11 +110,10 @@ def other_priors(given: Published, model: Any) -> dict[str, Any]:
     }
 
 
-def _pair(model: Any) -> tuple[float, float]:
-    names = next(
-        pair for pair in (("first", "second"), ("shape", "inverse_scale"), ("shape", "rate")) if hasattr(model, pair[1])
-    )
-    return float(getattr(model, names[0])), float(getattr(model, names[1]))
+def _pair(model: Any) -> tuple[float, ...]:
+    if not hasattr(model, "prior_numbers"):
+        raise ModelError("a model of one's own states its prior itself.", hint="Leave the sensitivity out")
+    return tuple(float(getattr(model, name)) for name in model.prior_numbers.values())
 
 
 def _scaled(prior: Any, times: float) -> Any:

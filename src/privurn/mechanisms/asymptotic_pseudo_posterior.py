@@ -1,7 +1,8 @@
 """Pseudo-posteriors with weights from the whole data set: for comparison with the literature, never for a certificate.
 
 Their guarantee is asymptotic (aDP): epsilon = 2 max_i a_i D_i at the data at hand, said to hold over all data sets only as n
-grows. It is not differential privacy, so a profile is refused.
+grows. It is not differential privacy, so a profile is refused. It stands in the package, and not in `papers/`, because
+`compare --asymptotic` draws from it beside the mechanisms that have a guarantee; it is in no registry.
 """
 
 from collections.abc import Mapping

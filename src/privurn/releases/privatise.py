@@ -18,11 +18,11 @@ from privurn.certificates.certify import certify
 from privurn.certificates.release import Release
 from privurn.domain import Bounds, Categories, JointDomain
 from privurn.errors import DomainError, FormatError, ModelError, NotCertifiable
-from privurn.mechanisms.local.channel import LocalChannel, check_bounds
+from privurn.mechanisms.local.channel import LocalChannel
 from privurn.mechanisms.local.laplace import Laplace
 from privurn.mechanisms.local.local_release import LocalRelease, Order
 from privurn.mechanisms.local.randomised_responses import RandomisedResponse
-from privurn.mechanisms.local.recipe import ChannelRecipe, NumberRecipe, ResponseRecipe
+from privurn.mechanisms.local.recipe import NEEDED, ChannelRecipe
 from privurn.mechanisms.registry import local_channels
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.payer import LedgerChoice, Payer
@@ -35,7 +35,6 @@ from privurn.tables.output import decode_side_by_side
 from privurn.tables.rows import cells_elsewhere, read_cells
 
 Public = Bounds | Categories
-NEEDED = "For example domain={'pay': Bounds(0, 100)}, or domain={'town': Categories(['a', 'b'])}"
 
 
 def privatise(
@@ -180,21 +179,14 @@ def _target(channel: Any, epsilon: float | None, delta: float, contributions: in
 def _calibrated(channel: Any, public: Mapping[str, Public], target: Guarantee) -> LocalChannel:
     """A channel that meets the target for each single record, or a refusal."""
     domains = list(public.values())
-    listed = [each for each in domains if isinstance(each, Categories)]
-    asked = (RandomisedResponse() if listed else Laplace()) if channel is None else channel
+    usual = RandomisedResponse if any(isinstance(each, Categories) for each in domains) else Laplace
+    asked = usual() if channel is None else channel
     if isinstance(asked, ChannelRecipe):
         if asked.pure and target.delta > 0.0:
             raise ModelError(
                 f"the channel {asked.alias!r} needs no delta, and a ledger would be charged for it.", hint="Leave delta out"
             )
-        single = target.per_record()
-        if isinstance(asked, ResponseRecipe) and listed:
-            made = asked.calibrate([each.size for each in listed], single)
-        elif isinstance(asked, NumberRecipe) and isinstance(domains[0], Bounds):
-            made = asked.calibrate(check_bounds(domains[0].ends), single)
-        else:
-            kind = "categories" if isinstance(asked, ResponseRecipe) else "numbers within bounds"
-            raise DomainError(f"the channel {asked.alias!r} is for {kind}.", hint=NEEDED)
+        made = asked.for_columns(domains, target.per_record())
     else:
         made = _fixed(asked, domains)
     if made.profile.group(target.contributions).delta(target.epsilon) > target.delta:

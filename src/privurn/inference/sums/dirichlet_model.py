@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ class DirichletModel:
     rate: float = 0.1
     resolution: int | None = None
     name: str = "dirichlet"
+    prior_numbers: ClassVar[Mapping[str, str]] = {"shape": "shape", "rate": "rate"}
+    """As in `BernoulliModel`."""
+    keeps_logarithms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.parts) < 2 or not 0.0 < self.floor < 1.0 or not (self.shape > 0.0 and self.rate > 0.0):

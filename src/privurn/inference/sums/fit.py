@@ -51,7 +51,7 @@ MODELS: Mapping[str, Any] = {
     "bernoulli": BernoulliModel,
     "poisson": PoissonModel,
 }
-"""The model that released sums belong to."""
+"""The model that released sums belong to, by that of their statistic; what derives from one of these has its model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +219,27 @@ def sum_posterior(
         model = SumModel(prior=model)
     if not isinstance(model, SumModel):
         return fit(model, observed=Observed.from_statistics(statistics), ask=ask, run=run, level=level)
-    made = MODELS[statistics.model].from_statistics(statistics, prior=model.prior)
+    made = records_model(statistics, prior=model.prior)
     observed = Observed.from_statistics(statistics, size_prior=model.size)
     return fit(made, observed=observed, moves=model.moves, ask=ask, run=run, level=level)
+
+
+def records_model(statistics: "NoisyStatistics", *, prior: Any = None) -> Any:
+    """The model of the records behind released sums: the statistic's own, or that of the nearest one it derives from."""
+    own = statistics.mechanism.records_model()
+    if own is None:
+        return model_kind(statistics).from_statistics(statistics, prior=prior)
+    if prior is not None:
+        raise ModelError(f"the model {statistics.model} states its own prior.", hint="Leave the prior out")
+    return own
+
+
+def model_kind(statistics: "NoisyStatistics") -> Any:
+    """The class of the model, where the statistic has none of its own."""
+    name = statistics.nearest(MODELS)
+    if name is None:
+        raise ModelError(
+            f"nobody has said what records are like whose sums are those of the model {statistics.model}.",
+            hint="Give a PythonModel as the model, or let the statistic's records_model return one",
+        )
+    return MODELS[name]

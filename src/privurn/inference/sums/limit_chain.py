@@ -222,8 +222,10 @@ def has_limit(model: Any) -> bool:
     return hasattr(model, "sum_law")
 
 
-def chosen_moves(model: Any, observed: Observed) -> Literal["limit", "interwoven"]:
+def chosen_moves(model: Any, observed: Observed) -> Literal["limit", "interwoven", "centred"]:
     """The usual moves: the limit from LIMIT_FROM records on where the model has it, and every record below that."""
+    if model.standard_width < 1:  # nothing to interweave
+        return "centred"
     guess = observed.n or observed.noisy_n or observed.size_prior.mean or observed.size_prior.lower
     return "limit" if has_limit(model) and guess >= LIMIT_FROM else "interwoven"
 

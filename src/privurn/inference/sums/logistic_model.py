@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,8 @@ class LogisticModel:
     complement: bool = False
     name: str = "logistic"
     summary_size: int = 0
+    whole_numbers: ClassVar[slice] = slice(-1, None)
+    """The response."""
 
     def __post_init__(self) -> None:
         if not self.lower:

@@ -35,6 +35,8 @@ class _SumModel:
     summary_size: int = 2
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     coords: ClassVar[Mapping[str, Any]] = {}
+    whole_numbers: ClassVar[slice] = slice(None)
+    """Columns of records that are whole numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +46,8 @@ class BernoulliModel(_SumModel):
     first: float = 1.0
     second: float = 1.0
     name: str = "bernoulli"
+    prior_numbers: ClassVar[Mapping[str, str]] = {"ones": "first", "zeros": "second"}
+    """Numbers of the prior as they are asked for, and the fields that hold them."""
 
     def __post_init__(self) -> None:
         if not (self.first > 0.0 and self.second > 0.0):
@@ -91,6 +95,8 @@ class PoissonModel(_SumModel):
     shape: float = 1.0
     inverse_scale: float = 0.1
     name: str = "poisson"
+    prior_numbers: ClassVar[Mapping[str, str]] = {"shape": "shape", "rate": "inverse_scale"}
+    """As in `BernoulliModel`."""
 
     def __post_init__(self) -> None:
         if not (self.upper >= 1 and self.shape > 0.0 and self.inverse_scale > 0.0):

@@ -1,6 +1,7 @@
 """Results beside each other: what taking sums for exact would say, and what a bootstrap would."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,48 +19,65 @@ def plug_in(statistics: Any, *, level: float = 0.95) -> tuple[Summary, ...]:
     n = float(statistics.n) if statistics.n is not None else statistics.noisy_n
     if n is None:
         raise ModelError("plug-in estimates need a number of records, and none was published.", hint="Ask for a posterior")
-    if statistics.model == "regression":
-        from privurn.inference.sums.comparators import plug_in_regression
-
-        found = plug_in_regression(statistics)
-        deviations = np.sqrt(np.diag(found.covariance))
-        rows = [
-            _normal(f"beta[{name}]", value, deviation, level)
-            for name, value, deviation in zip(found.names, found.coefficients, deviations, strict=True)
-        ]
-        tau = 1.0 / found.residual_variance if found.residual_variance > 0.0 else math.inf
-        return (*rows, _point("tau", tau, level), _point("n", n, level))
-    if n < 2.0:
+    name = statistics.nearest(PLUG_IN) if statistics.mechanism.records_model() is None else None
+    if name is None:
+        raise ModelError(f"the model {statistics.model} has no plug-in estimate.", hint="Ask for a posterior")
+    if n < 2.0 and name != "regression":
         raise ModelError("there is no plug-in estimate: the noisy number of records is below 2.", hint="Ask for a posterior")
-    if statistics.model == "logistic":
-        from privurn.inference.sums.logistic_plug_in import plug_in_logistic
-
-        taken = plug_in_logistic(statistics, n=n)
-        rows = [
-            _normal(f"beta[{name}]", value, deviation, level)
-            for name, value, deviation in zip(taken.names, taken.coefficients, taken.deviations, strict=True)
-        ]
-        return (*rows, _point("n", n, level))
-    return (*_plug_in_mean(statistics, n, level), _point("n", n, level))
+    return (*PLUG_IN[name](statistics, n, level), _point("n", n, level))
 
 
-def _plug_in_mean(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
-    values, mechanism = statistics.values, statistics.mechanism
-    if statistics.model == "dirichlet":
-        alpha, deviations = dirichlet_maximum(values / n, n=n)
-        rows = zip(mechanism.columns, alpha, deviations, strict=True)
-        return [_normal(f"alpha[{part}]", value, deviation, level) for part, value, deviation in rows]
-    if statistics.model == "normal":
-        half = (mechanism.upper[0] - mechanism.lower[0]) / 2.0  # type: ignore[attr-defined]
-        centre = (mechanism.upper[0] + mechanism.lower[0]) / 2.0  # type: ignore[attr-defined]
-        mean, square = (values + n * mechanism.offsets) / n
-        variance = max(square - mean**2, 0.0) * half**2
-        tau = 1.0 / variance if variance > 0.0 else math.inf
-        return [_normal("mean", centre + half * mean, math.sqrt(variance / n), level), _point("tau", tau, level)]
-    mean = float(values[0]) / n
-    if statistics.model == "poisson":
-        return [_normal("rate", mean, math.sqrt(max(mean, 0.0) / n), level)]
+def _regression(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    from privurn.inference.sums.comparators import plug_in_regression
+
+    found = plug_in_regression(statistics)
+    rows = zip(found.names, found.coefficients, np.sqrt(np.diag(found.covariance)), strict=True)
+    tau = 1.0 / found.residual_variance if found.residual_variance > 0.0 else math.inf
+    return [*(_normal(f"beta[{name}]", value, deviation, level) for name, value, deviation in rows), _point("tau", tau, level)]
+
+
+def _logistic(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    from privurn.inference.sums.logistic_plug_in import plug_in_logistic
+
+    found = plug_in_logistic(statistics, n=n)
+    rows = zip(found.names, found.coefficients, found.deviations, strict=True)
+    return [_normal(f"beta[{name}]", value, deviation, level) for name, value, deviation in rows]
+
+
+def _dirichlet(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    alpha, deviations = dirichlet_maximum(statistics.values / n, n=n)
+    rows = zip(statistics.mechanism.columns, alpha, deviations, strict=True)
+    return [_normal(f"alpha[{part}]", value, deviation, level) for part, value, deviation in rows]
+
+
+def _normal_mean(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    mechanism: Any = statistics.mechanism
+    half, centre = ((mechanism.upper[0] + sign * mechanism.lower[0]) / 2.0 for sign in (-1.0, 1.0))
+    mean, square = (statistics.values + n * mechanism.offsets) / n
+    variance = max(square - mean**2, 0.0) * half**2
+    tau = 1.0 / variance if variance > 0.0 else math.inf
+    return [_normal("mean", centre + half * mean, math.sqrt(variance / n), level), _point("tau", tau, level)]
+
+
+def _rate(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    mean = float(statistics.values[0]) / n
+    return [_normal("rate", mean, math.sqrt(max(mean, 0.0) / n), level)]
+
+
+def _probability(statistics: NoisyStatistics, n: float, level: float) -> list[Summary]:
+    mean = float(statistics.values[0]) / n
     return [_normal("probability", mean, math.sqrt(max(mean * (1.0 - mean), 0.0) / n), level)]
+
+
+PLUG_IN: Mapping[str, Callable[[NoisyStatistics, float, float], list[Summary]]] = {
+    "regression": _regression,
+    "normal": _normal_mean,
+    "logistic": _logistic,
+    "dirichlet": _dirichlet,
+    "bernoulli": _probability,
+    "poisson": _rate,
+}
+"""By the model of the statistic; what derives from one of these has its estimate."""
 
 
 def dirichlet_maximum(mean_logs: NDArray[np.float64], *, n: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -29,9 +29,8 @@ def synthetic_table(found: "SumPosterior", *, records: int | None, copies: int, 
 
 def _named(values: NDArray[np.float64], found: "SumPosterior") -> Any:
     """Columns as the table has them: shares where logarithms are kept, whole numbers where there are no others."""
-    model, width = found.model.name, values.shape[1]
-    known = found.observed.columns
+    known, width = found.observed.columns, values.shape[1]
     columns = known if len(known) == width else tuple(f"x{j + 1}" for j in range(width))
-    named = dict(zip(columns, (np.exp(values) if model == "dirichlet" else values).T, strict=True))
-    whole = columns if model in ("bernoulli", "poisson") else columns[-1:] if model == "logistic" else ()
+    named = dict(zip(columns, (np.exp(values) if getattr(found.model, "keeps_logarithms", False) else values).T, strict=True))
+    whole = columns[getattr(found.model, "whole_numbers", slice(0))]
     return number_table(named | {name: named[name].astype(np.int64) for name in whole})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.number_statistic import NumberStatistic
-from privurn.tables.numeric import Missing
+from privurn.mechanisms.sums.told import Floor, Missing, Parts
 
 STEP = 2.0**-24
 """Logarithms are rounded to multiples of this."""
@@ -98,9 +98,7 @@ class DirichletStatistic(NumberStatistic):
         return np.asarray(-np.maximum(units, 0), np.int64)
 
     @classmethod
-    def calibrated(
-        cls, *, parts: tuple[str, ...] | list[str], floor: float, budget: Budget, missing: Missing = "error"
-    ) -> "DirichletStatistic":
+    def calibrated(cls, *, parts: Parts, floor: Floor, budget: Budget, missing: Missing = "error") -> "DirichletStatistic":
         """The mechanism with the least noise for the budget."""
         if budget.noise == "discrete-laplace":
             raise ModelError("logarithms are not whole numbers.", hint="noise='laplace', which is exact on a fine lattice")

@@ -10,7 +10,6 @@ Sensitivities, p covariates mapped to [-1, 1] (docs/proofs/noisy-statistics.md, 
 (*) 9/4 for p = 1. Sums by class, and not over all records: a record moves only those of its own class.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.exact_numbers import Number
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.number_statistic import NumberStatistic
-from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic, Squares
+from privurn.mechanisms.sums.regression_statistic import RESOLUTION, RegressionStatistic
+from privurn.mechanisms.sums.told import ColumnBounds, Covariates, Missing, Response, Squares
 from privurn.tables.dialects import Dialect, double
-from privurn.tables.numeric import Missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +126,9 @@ class LogisticStatistic(NumberStatistic):
     def calibrated(
         cls,
         *,
-        response: str,
-        covariates: tuple[str, ...] | list[str],
-        bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number],
+        response: Response,
+        covariates: Covariates,
+        bounds: ColumnBounds,
         budget: Budget,
         squares: Squares = "plain",
         missing: Missing = "error",

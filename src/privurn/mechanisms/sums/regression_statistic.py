@@ -14,20 +14,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import DomainError, ModelError
-from privurn.exact_numbers import Number, exact
+from privurn.exact_numbers import exact
 from privurn.mechanisms.sums.calibrating import Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.noise_law import LARGEST_UNITS, NoiseLaw
 from privurn.mechanisms.sums.number_statistic import NumberStatistic
+from privurn.mechanisms.sums.told import ColumnBounds, Covariates, Missing, Response, Squares
 from privurn.tables.dialects import Dialect, double
-from privurn.tables.numeric import Missing
-
-Squares = Literal["plain", "complement"]
 
 RESOLUTION = 20
 """Clamped columns are rounded to multiples of 2^-20 of half their range."""
@@ -151,9 +149,9 @@ class RegressionStatistic(NumberStatistic):
     def calibrated(
         cls,
         *,
-        response: str,
-        covariates: tuple[str, ...] | list[str] = (),
-        bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number],
+        response: Response,
+        covariates: Covariates = (),
+        bounds: ColumnBounds,
         budget: Budget,
         squares: Squares = "plain",
         missing: Missing = "error",
@@ -188,6 +186,7 @@ class NormalStatistic(RegressionStatistic):
     """Sums of z and z^2 of one column: a regression without covariates."""
 
     model: ClassVar[str] = "normal"
+    fixed: ClassVar[tuple[str, ...]] = ("covariates",)
 
     def __post_init__(self) -> None:
         if self.covariates:
@@ -195,9 +194,7 @@ class NormalStatistic(RegressionStatistic):
         super().__post_init__()
 
 
-def column_bounds(
-    bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number], columns: tuple[str, ...]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def column_bounds(bounds: ColumnBounds, columns: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Lower and upper ends for each column, as floats."""
     if isinstance(bounds, Mapping):
         absent = [name for name in columns if name not in bounds]

@@ -7,7 +7,7 @@ beside them, with noise of its own. Proofs: docs/proofs/noisy-statistics.md.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -59,6 +59,9 @@ class StatisticMechanism(Mechanism):
     size_noise: NoiseLaw | None = None
     contributions: int = 1
     model: ClassVar[str]
+    """What it is asked for by; a subclass with a name of its own is inferred from as its parent is."""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Parameters of `calibrated` that nobody is asked for."""
     usual_noise: ClassVar[str] = "laplace"  # where none is asked for; others where the sums are of whole numbers
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
@@ -141,6 +144,10 @@ class StatisticMechanism(Mechanism):
     def offsets(self) -> NDArray[np.float64]:
         """What each record's vector has subtracted from it: an exact sum is that of the plain vectors less n times this."""
         return np.zeros(self.n_entries)
+
+    def records_model(self) -> Any:
+        """A model of the records of its own, such as a `PythonModel`; None: that of the nearest statistic it derives from."""
+        return None
 
     def own_parameters(self) -> dict[str, Any]:
         """Fields that this mechanism adds, as plain data."""
@@ -301,8 +308,13 @@ class NoisyStatistics:
 
     @property
     def model(self) -> str:
-        """regression, logistic, dirichlet, bernoulli, poisson or normal."""
+        """What the statistic is asked for by: regression, logistic, dirichlet, bernoulli, poisson, normal or another's own."""
         return self.mechanism.model
+
+    def nearest(self, known: Collection[str]) -> str | None:
+        """The statistic's model, or that of the nearest one that it derives from, among those that are known."""
+        names = (vars(kind).get("model") for kind in type(self.mechanism).__mro__)
+        return next((name for name in names if name in known), None)
 
     @property
     def neighbouring(self) -> Neighbouring:
@@ -321,7 +333,7 @@ class NoisyStatistics:
 
     def of_model(self, *models: str) -> Any:
         """The mechanism, whose fields say what the sums are of, if they are those of a model."""
-        if self.model not in models:
+        if self.nearest(models) is None:
             raise ModelError(f"these are statistics of the model {self.model}, not {models[0]}.")
         return self.mechanism
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from privurn.errors import DomainError, ModelError
 from privurn.mechanisms.sums.calibrating import FINE_STEP, Budget, with_least_noise, with_noise
 from privurn.mechanisms.sums.number_statistic import NumberStatistic
+from privurn.mechanisms.sums.told import Column, Missing, Upper
 from privurn.tables.dialects import Dialect, double
-from privurn.tables.numeric import Missing
 
 LARGEST_COUNT = 2**31
 
@@ -71,7 +71,7 @@ class SumStatistic(NumberStatistic):
         return [f"CASE WHEN x0 IS NULL THEN 0 ELSE {inside} END"], [f"z0 * {round(1.0 / self.noise.step)}"]
 
     @classmethod
-    def calibrated(cls: type[S], *, column: str, upper: int = 1, budget: Budget, missing: Missing = "error") -> S:
+    def calibrated(cls: type[S], *, column: Column, upper: Upper = 1, budget: Budget, missing: Missing = "error") -> S:
         """The mechanism with the least noise for the budget."""
         make = with_noise(cls, budget, column=column, upper=upper, missing=missing)
         return with_least_noise(make, budget=budget, step=FINE_STEP if budget.noise == "laplace" else 1.0)
@@ -82,6 +82,7 @@ class BernoulliStatistic(SumStatistic):
     """Records that are 1 rather than 0."""
 
     model: ClassVar[str] = "bernoulli"
+    fixed: ClassVar[tuple[str, ...]] = ("upper",)
 
     def __post_init__(self) -> None:
         if self.upper != 1:

@@ -15,7 +15,7 @@ class Claim:
     """(epsilon, delta)-DP of something; epsilon None or infinite cannot be refuted."""
 
     epsilon: float | None
-    delta: float
+    delta: float = 0.0
     of: str = "the whole release"
 
     @property

@@ -1,7 +1,8 @@
 """The paper's instance-level figure delta#, exactly: probabilities that one release is far likelier under x than under y.
 
 All of them look in one direction only (releases of x, never of its neighbours) and bound a probability where the tight
-divergence would do, so they are given for comparison; `privurn.privacy.instance.cost` has the figures to rely on.
+divergence would do; `privurn.privacy.instance.cost` has the figures to rely on. These stand in the package because
+`account instance` states the papers' delta# beside the tight one (`InstanceReport.delta_forward`).
 Where the papers' corollary 2 falls short: docs/proofs/corollary-2-gap.md. Enumeration: tests/exact/test_instance.py.
 """
 
