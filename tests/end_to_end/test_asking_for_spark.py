@@ -85,9 +85,7 @@ def port():
 
 @pytest.mark.usefixtures("no_session")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_an_address_where_nobody_listens_is_refused(port, monkeypatch):
-    if find_spec("pyspark") is not None:  # other tests may have left a session to this process
-        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+def test_an_address_where_nobody_listens_is_refused(port):
     assert "nobody answers" in refused(master=f"spark://127.0.0.1:{port}")
     assert "nobody answers" in refused(master=f"spark://127.0.0.1:{port},127.0.0.1:{port}")
     if find_spec("grpc") is not None:

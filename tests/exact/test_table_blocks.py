@@ -128,17 +128,3 @@ def test_tables_in_blocks_have_the_law_of_tables_at_once(monkeypatch, name):
     assert sum(expected.values()) == 1
     assert found == expected
     assert len(expected) >= factorial(records) / 2  # orders are told apart
-
-
-def test_more_than_numpy_takes_a_sample_from_is_sampled_alike(monkeypatch):
-    choices, counts = Choices(), np.array([2, 1, 3])
-
-    def draw():
-        return tuple(blocks.sampled(counts, 3, rng=choices).tolist())
-
-    expected = choices.law(draw)
-    monkeypatch.setattr(blocks, "MOST_SAMPLED", 6)
-    assert choices.law(draw) == expected
-    monkeypatch.undo()
-    billion = np.array([10**9 - 7, 7])
-    assert blocks.sampled(billion, 2**21, rng=np.random.default_rng(0)).sum() == 2**21

@@ -17,6 +17,7 @@ from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.reading import read_table
 from privurn.inference.tables.synthetic import synthetic_table
 from privurn.inference.verified import verified
+from privurn.mechanisms.recipe import MOST_RECORDS
 from privurn.privacy.entropy import SeededEntropy
 from privurn.releases import tables as releases
 from privurn.tables import blocks, open_table
@@ -146,4 +147,33 @@ def test_memory_does_not_follow_the_number_of_records():
         finally:
             tracemalloc.stop()
 
-    assert peak(10**9) < peak(10**6) + 2**20  # 4 gigabytes if there were records
+    assert peak(MOST_RECORDS) < peak(10**6) + 2**20  # 800 megabytes if there were records
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        privurn.Marginals(),
+        privurn.Marginals(copies=2),
+        privurn.NoisyTree(copies=2),
+    ],
+)
+def test_more_records_than_are_made_are_refused_before_anything_is_paid(mechanism, monkeypatch):
+    monkeypatch.setattr("privurn.mechanisms.recipe.MOST_RECORDS", 99)
+    data = pd.DataFrame({"x": np.arange(100) % 10, "y": np.arange(100) % 3})
+    domain = {"x": Grid(0, 9, 1)} if mechanism.alias == "noisy-tree" else {"x": Grid(0, 9, 1), "y": Grid(0, 2, 1)}
+    if isinstance(mechanism, privurn.Marginals):
+        domain = TableDomain(domain)
+    monkeypatch.setattr("privurn.releases.payment.Payer.pay", None)  # nothing gets there
+    with pytest.raises(ModelError, match="records can be released at once"):
+        privurn.release(data, mechanism, domain=domain, epsilon=1.0, delta=1e-6, ledger=False)
+
+
+def test_a_secret_number_beyond_what_is_made_leaves_as_many_as_are_made(monkeypatch):
+    monkeypatch.setattr("privurn.inference.tables.synthetic.MOST_RECORDS", 60)
+    data = pd.DataFrame({"x": np.arange(100) % 10, "y": np.arange(100) % 3})
+    domain = TableDomain({"x": Grid(0, 9, 1), "y": Grid(0, 2, 1)})
+    made = privurn.release(
+        data, privurn.Marginals(), domain=domain, epsilon=4.0, delta=1e-6, neighbouring="add-remove", ledger=False
+    )
+    assert len(made.data) == 60

@@ -159,8 +159,8 @@ def infer(
         int,
         typer.Option(
             min=1,
-            help="In place of --synthetic N: so many tables drawn from the posterior, each of the confidential size, into the "
-            "new folder -o NEWDIR.",
+            help="So many tables drawn from the posterior, each of the confidential size whatever N is, into the new folder "
+            "-o NEWDIR.",
         ),
     ] = 1,
     records: Annotated[

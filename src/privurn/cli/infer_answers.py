@@ -113,16 +113,17 @@ def checked(typed: Mapping[str, Any]) -> Asked:
 
     if not 0.0 < typed["level"] < 1.0:
         raise FormatError("the level of an interval must be between 0 and 1.", hint="For example --level 0.95")
-    if typed["copies"] > 1 and not (typed["synthetic"] is None and typed["records"] is None):
-        raise FormatError(
-            "copies have as many records as the confidential table.",
-            hint="--copies 20 -o NEWDIR, or --synthetic 1000 -o NEWDIR",
-        )
+    if typed["copies"] > 1 and typed["records"] is not None:
+        raise FormatError("copies have as many records as the confidential table.", hint="Leave --records out")
     if _in_folder(typed):
         if typed["output"] is None:
             raise FormatError("records go into a new folder.", hint="--synthetic 1000 -o NEWDIR, or --copies 20 -o NEWDIR")
         check_new_folder(typed["output"])
-        typed = {**typed, "records": None if typed["synthetic"] is None else str(typed["synthetic"])}
+        number = None if typed["synthetic"] is None else str(typed["synthetic"])
+        if typed["copies"] > 1 and number is not None:
+            note(f"Copies have as many records as the confidential table, not {number}.")
+            number = None
+        typed = {**typed, "records": number}
     elif typed["output"] is not None:
         check_netcdf_name(typed["output"])
     if typed["checkpoint"] is not None:

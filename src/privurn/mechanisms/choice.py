@@ -30,6 +30,8 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     with offering(recipe, public):
         mechanism = recipe.calibrate(public)
         check_records(mechanism.records)
+        if mechanism.makes_records:  # before anything is paid; made of the measurements afterwards
+            check_records(getattr(recipe, "copies", 1) * (recipe.records or public.n or getattr(recipe, "guess", None) or 0))
         if not meets(mechanism.profile, public.guarantee):
             found = (*recipe.nearby(mechanism, public), *wider(mechanism.profile, public.guarantee))
             raise CalibrationError(recipe.too_costly(mechanism), alternatives=found)

@@ -22,9 +22,6 @@ from privurn.tables.part_file import drawn_records, write_records
 SIZE = 2**21
 """Records of a block, which is a part of the release, too: they are in memory at once where the part is written."""
 
-MOST_SAMPLED = 10**9
-"""What NumPy takes a sample from has fewer."""
-
 Words = Callable[[int], NDArray[np.int64]]
 
 
@@ -162,10 +159,4 @@ def split(counts: NDArray[np.int64], *, size: int, rng: np.random.Generator) -> 
 
 def sampled(counts: NDArray[np.int64], size: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
     """How many of each kind are among so many that are taken at random from all of them, without putting any back."""
-    total = int(counts.sum())
-    if total < MOST_SAMPLED:
-        return rng.multivariate_hypergeometric(counts, size, method="marginals")
-    one = np.zeros_like(counts)  # of 10^9 one is looked at by itself, because NumPy takes no more than the others
-    one[np.searchsorted(np.cumsum(counts), rng.integers(total), side="right")] = 1
-    among = int(rng.integers(total) < size)
-    return sampled(counts - one, size - among, rng=rng) + among * one
+    return rng.multivariate_hypergeometric(counts, size, method="marginals")

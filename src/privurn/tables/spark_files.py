@@ -69,10 +69,11 @@ class SparkFiles:
 
     def _connected(self) -> tuple[Any, bool]:
         """A session of a Connect server, and whether it is new."""
+        from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.session import SparkSession as Connected
 
         running = Connected.getActiveSession()
-        if running is not None and running.client.host != urlsplit(self.remote).hostname:
+        if running is not None and running.client._builder.endpoint != DefaultChannelBuilder(str(self.remote)).endpoint:
             raise FormatError("this process has a Spark session elsewhere.", hint="Stop it first, or give its data frame")
         if running is None:
             _check_answers(str(self.remote))

@@ -18,7 +18,7 @@ from privurn.inference.tables.in_blocks import TableBlock, can_be_blocks, table_
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
-from privurn.mechanisms.recipe import check_copies, check_records
+from privurn.mechanisms.recipe import MOST_RECORDS, check_copies, check_records
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import blocks
@@ -45,6 +45,8 @@ def synthetic_table(
     left to them.
     """
     check_copies(copies, records, most=MOST_COPIES)
+    if table.mechanism.n is None and copies == 1 and records is None:  # known only after payment, and so never refused
+        records = max(1, min(round(table.n), MOST_RECORDS))
     expected = copies * (round(table.n) if records is None else records)
     check_records(expected)
     if table.domain is None:
