@@ -1,7 +1,9 @@
 """Which marginals are asked for, and the least noise for the guarantee."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +30,8 @@ from privurn.privacy.profile import Guarantee
 FEW_MARGINALS = 20
 """Up to so many, Laplace noise may have the smaller deviation where delta is positive, and is tried."""
 
-WORKLOAD = "For example workload=[('age', 'sex'), ('age', 'sex', 'income')]"
+WORKLOAD = "For example workload='age*sex,age*sex*income'"
+WEIGHTS = "For example workload='age*sex=2'"
 
 
 def calibrate_marginals(
@@ -102,7 +105,7 @@ class Marginals(Recipe):
         super().check()
         if self.noise is not None and self.noise not in KINDS:
             raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
-        if self.order is not None and self.order not in range(1, LARGEST_SET + 1):
+        if self.order is not None and (type(self.order) is not int or not 1 <= self.order <= LARGEST_SET):
             raise ModelError("marginals have one, two or three columns.", hint="order=3")
         check_copies(self.copies, self.records, most=MOST_COPIES)
         if self.order is not None and self.workload is not None:
@@ -149,8 +152,8 @@ class Marginals(Recipe):
                 raise DomainError(f"the workload names {missing[0]!r}, which the domain does not have.", hint=WORKLOAD)
             if len(set(asked)) != len(asked) or not 1 <= len(asked) <= LARGEST_SET:
                 raise ModelError("a marginal of the workload has one, two or three different columns.", hint=WORKLOAD)
-            if not weight > 0.0:
-                raise ModelError("weights of a workload must be positive.", hint="workload={('age', 'sex'): 2}")
+            if not isinstance(weight, Real) or not 0.0 < weight < inf:
+                raise ModelError("weights of a workload must be positive numbers.", hint=WEIGHTS)
             places = tuple(sorted(j for j in map(names.index, asked) if domain.sizes[j] > 1))
             if places:
                 weights[places] = float(weight)
@@ -162,8 +165,12 @@ class Marginals(Recipe):
         given = self.workload
         if isinstance(given, str):
             given = dict(_typed_set(part) for part in given.split(","))
+        if not isinstance(given, Iterable):
+            raise FormatError("a workload is a list of sets of columns.", hint=WORKLOAD)
         items = given.items() if isinstance(given, Mapping) else ((each, 1.0) for each in given)
         for each, weight in items:
+            if not isinstance(each, Iterable):
+                raise FormatError(f"the workload holds {each!r}, which is no set of columns.", hint=WORKLOAD)
             yield ((each,) if isinstance(each, str) else tuple(str(name).strip() for name in each)), weight
 
     def remarks(self, mechanism: NoisyMarginals, public: Public) -> tuple[str, ...]:
@@ -179,4 +186,4 @@ def _typed_set(text: str) -> tuple[tuple[str, ...], float]:
     try:
         return tuple(columns.split("*")), float(weight)
     except ValueError:
-        raise FormatError(f"the weight {weight!r} of the workload is not a number.", hint="workload='age*sex=2'") from None
+        raise FormatError(f"the weight {weight!r} of the workload is not a number.", hint=WEIGHTS) from None
