@@ -19,6 +19,7 @@ from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, fine_values, measurable, precisions
 from privurn.mechanisms.marginals_recipe import Marginals, calibrate_marginals
 from privurn.mechanisms.recipe import Public
+from privurn.mechanisms.tree_layout import NoisyTree
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.laws.marginals import MarginalsProfile
@@ -305,6 +306,14 @@ def test_what_cannot_be_had_is_refused_in_words(recipe, columns, words):
     with pytest.raises((ModelError, DomainError, FormatError), match=words) as refused:
         choose(recipe, public(columns))
     assert refused.value.hint
+
+
+def test_what_is_suggested_for_copies_is_an_option_of_theirs():
+    """A noisy tree takes a guess of a secret number of records; marginals need none."""
+    for recipe, guess in ((Marginals, False), (NoisyTree, True)):
+        with pytest.raises(ModelError, match="confidential table") as refused:
+            recipe(copies=2, records=5).check()
+        assert ("guess=" in refused.value.hint) == guess == hasattr(recipe, "guess")
 
 
 def test_too_many_columns_are_told_which_to_drop():

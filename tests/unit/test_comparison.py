@@ -115,6 +115,18 @@ def test_a_whole_table_is_compared_in_python_too():
         compare(rows, domain=privurn.TableDomain(columns), records=5, **given)
 
 
+def test_what_release_would_take_is_named_where_it_is_compared_by_itself():
+    """Several columns with more than 100 joint cells are released as a whole table where nothing is asked for."""
+    few = JointDomain({"age": Grid(0, 49, 1), "sex": Categories(["f", "m"])})
+    many = JointDomain({"age": Grid(0, 50, 1), "sex": Categories(["f", "m"])})
+    for domain, told in ((few, []), (many, ["noisy-marginals"])):
+        given = {"n": 4000, "cells": domain.size, "guarantee": LARGE_DELTA, "domain": domain}
+        refused = {each.name: each.reason for each in candidates(**given)[1]}
+        assert [name for name in refused if name == "noisy-marginals"] == told
+        assert all("alone" in refused[name] for name in told)
+        assert "noisy-marginals" not in [each.name for each in candidates(**given, asked=[privurn.Urn()])[1]]
+
+
 def test_what_cannot_be_had_is_refused_with_a_reason():
     found = compared(guarantee=Guarantee(epsilon=1.0, delta=1e-6), mechanisms=["dirichlet-multinomial", "dirichlet-process"])
     assert {each.name for each in found.results} == {"dirichlet-multinomial", "dirichlet-multinomial, 11 cells"}

@@ -309,6 +309,26 @@ def test_a_condition_that_no_noisy_count_fulfils_has_no_direct_figure():
     assert found.figures[0].direct is None
 
 
+def test_a_figure_that_no_record_is_about_is_named_and_left_out_where_it_was_not_asked_for():
+    """All records missing, and noise that makes less than nothing of the others; what else was asked has an answer."""
+    domain = TableDomain({"a": Grid(0, 2, 1, nulls="cell"), "b": Categories(["x", "y"])})
+    sets = every_set(domain.sizes, order=2)
+    made = NoisyMarginals(n=90, sizes=domain.sizes, sets=sets, scales=(3.0,) * len(sets), noise="discrete-gaussian")
+    codes = np.array([[3] * 90, [0, 1] * 45], np.uint16)
+    counts = count_marginals([codes], made.layout).counts - np.array([9, 9, 9, 0, 0, 0, *[9] * 6, 0, 0])
+    quick = FitSettings(classes=2, pair_steps=5, triple_steps=0)
+    with pytest.raises(ModelError, match=r"no record is one that 'mean\(a\)' is about") as refused:
+        table_posterior(MeasuredTable(made, counts.astype(float), domain), ask=["P(b=x)", "mean(a)"], settings=quick)
+    assert refused.value.hint
+    usual = table_posterior(MeasuredTable(made, counts.astype(float), domain), settings=quick)
+    assert usual.names == ("P(b=x)", "P(b=y)")
+    assert any(each.startswith("'mean(a)' is left out") for each in usual.problems())
+    alone = replace(made, sizes=(4,), sets=((0,),), scales=(3.0,))
+    nothing = MeasuredTable(alone, counts[:4] - np.array([30.0, 30.0, 30.0, 0.0]), TableDomain({"a": domain.columns["a"]}))
+    with pytest.raises(ModelError, match="no record is one that"):
+        table_posterior(nothing, settings=quick)
+
+
 def test_a_function_of_pairs_is_taken_apart_into_pairs():
     """All of it but a constant; an interaction of three columns that are independent leaves nothing."""
     rng = np.random.default_rng(4)
@@ -329,6 +349,24 @@ def test_planted_errors_are_caught():
     assert np.abs(drowned - valid).max() > 0.5
     short = z_scores(runs=2, sampling=False)
     assert (short**2).mean() > 100.0
+
+
+@pytest.mark.parametrize("scale", [8.0, 25.0])
+def test_twice_as_many_classes_change_nothing_that_is_reported(scale):
+    """Their number is a truncation: figures and intervals move by less than a twentieth of their deviations."""
+    table = measured(people(4_000, 1), seed=2, scale=scale)
+    asked = ["mean(age)", "mean(years | sex=m)", "P(income=high | sex=m) - P(income=high | sex=f)", "table(sex, income)"]
+    few, many = (
+        [
+            each
+            for given in ({"ask": asked}, {"model": MODELS["logistic"]}, {"model": MODELS["linear"]})
+            for each in table_posterior(table, settings=FitSettings(classes=classes), of="sample", **given).figures
+        ]
+        for classes in (FitSettings.classes, 2 * FitSettings.classes)
+    )
+    for one, other in zip(few, many, strict=True):
+        assert abs(one.estimate - other.estimate) < 0.05 * one.deviation, one.name
+        assert other.deviation == pytest.approx(one.deviation, rel=0.01), one.name
 
 
 def test_the_discrepancy_is_learnt_from_triples_and_never_trusted_beyond_its_bound():

@@ -2,6 +2,7 @@
 
 import math
 import signal
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -136,6 +137,17 @@ def test_frames_come_back_as_they_came(kind):
     }
     assert isinstance(out, home[kind])
     assert len(out) == 3
+
+
+def test_pandas_keeps_dates_and_whole_numbers_where_some_are_missing():
+    whole, days = pa.array([1, None, 2**62 + 1]), pa.array([None, date(2024, 2, 29), date(1600, 1, 1)])
+    found = to_kind(pa.table({"all": [1, 2, 3], "some": whole, "share": [0.5, None, 1.0], "day": days}), "pandas")
+    assert [str(found[name].dtype) for name in ("all", "some", "share")] == ["int64", "Int64", "float64"]
+    assert found["some"].tolist()[::2] == [1, 2**62 + 1]  # no float in between
+    assert found["some"].isna().tolist() == [False, True, False]
+    assert found["day"].dtype.kind == "M"
+    assert [each.date() for each in found["day"][1:]] == [date(2024, 2, 29), date(1600, 1, 1)]
+    assert to_kind(pa.table({"x": pa.array([], pa.int64())}), "pandas")["x"].dtype == np.int64
 
 
 def test_nulls_are_a_cell_or_an_error(tmp_path):

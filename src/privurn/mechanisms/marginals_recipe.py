@@ -145,7 +145,8 @@ class Marginals(Recipe):
     def _workload(self, domain: TableDomain) -> tuple[tuple[Columns, ...], dict[Columns, float]]:
         """All single columns and the sets asked for, in order, with their weights."""
         given = dict(self._asked())
-        names, weights = list(domain.names), {}
+        names = list(domain.names)
+        weights: dict[Columns, float] = {}
         for asked, weight in given.items():
             missing = [name for name in asked if name not in names]
             if missing:

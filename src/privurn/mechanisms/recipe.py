@@ -202,16 +202,16 @@ class Recipe(Asked, ABC):
         yield Alternative(words=cls.offered, changes={"mechanism": own})
 
 
-def check_copies(copies: int, records: int | None, *, most: int) -> None:
-    """Copies of a synthetic table, which are draws of the confidential one, and have its size."""
+def check_copies(copies: int, records: int | None, *, most: int, guessed: bool = False) -> None:
+    """Copies of a synthetic table, which are draws of the confidential one, and have its size; it may have to be `guessed`."""
     if int(copies) != copies or copies < 1:
         raise ModelError("copies must be a positive whole number.", hint="For example copies=20")
     if copies > most:
         raise ModelError(f"at most {most:,} copies are made.", hint=f"copies={most}, or fewer")
     if copies > 1 and records is not None:
+        about = "; where the confidential number is secret, guess=1000 says about how many" * guessed
         raise ModelError(
-            "copies have as many records as the confidential table.",
-            hint="Leave the number of records out; where the confidential number is secret, guess=1000 says about how many",
+            "copies have as many records as the confidential table.", hint=f"Leave the number of records out{about}"
         )
 
 

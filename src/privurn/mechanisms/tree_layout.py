@@ -220,7 +220,7 @@ class NoisyTree(Recipe):
             raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
         if self.guess is not None and (int(self.guess) != self.guess or self.guess < 1):
             raise ModelError("guess must be a positive whole number.", hint="For example guess=20")
-        check_copies(self.copies, self.records, most=MOST_COPIES)
+        check_copies(self.copies, self.records, most=MOST_COPIES, guessed=True)
 
     def calibrate(self, public: Public) -> PerturbedTree:
         """The layout and the least noise."""

@@ -133,7 +133,7 @@ def decode_labels(labels: list[str | None], column: str) -> Any:
 def to_kind(table: Any, kind: str) -> Any:
     """The Arrow table as the kind of frame that came in; files come out as Arrow."""
     if kind == "pandas":
-        return table.to_pandas()
+        return _pandas(table)
     if kind == "polars":
         import polars as pl
 
@@ -156,6 +156,18 @@ def to_kind(table: Any, kind: str) -> Any:
         session = SparkSession.getActiveSession()
         return table if session is None else session.createDataFrame(table)
     return table
+
+
+def _pandas(table: Any) -> Any:
+    """Dates as pandas' own, and whole numbers as such where some are missing: it would make objects and floats of them."""
+    import pandas as pd
+    import pyarrow as pa
+
+    found = table.to_pandas(date_as_object=False)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count:
+            found[name] = column.to_pandas(types_mapper={column.type: pd.Int64Dtype()}.get)
+    return found
 
 
 def write(table: Any, path: Path) -> None:

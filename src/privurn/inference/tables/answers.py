@@ -1,13 +1,13 @@
 """Figures about a whole table: model-assisted, and straight from the noisy counts beside them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
-from privurn.inference.tables.asked import Question
+from privurn.inference.tables.asked import AnyQuestion, Question
 from privurn.inference.tables.assisted import AssistedEstimate, Equation, assisted_estimate, assisted_weights
 from privurn.inference.tables.direct import Term, best_marginal, direct_sums
 from privurn.inference.tables.discrepancy import Discrepancy, learn_discrepancy
@@ -75,15 +75,37 @@ class Ratios(Equation):
         return np.zeros(len(self.above))
 
 
-def answer_questions(table: MeasuredTable, mixture: MixtureOfProducts, asked: Sequence[Question]) -> list[Figures]:
-    """Questions about the same columns together."""
+def answer_questions(
+    table: MeasuredTable, mixture: MixtureOfProducts, asked: Sequence[AnyQuestion], *, usual: bool = False
+) -> tuple[list[Figures], tuple[AnyQuestion, ...]]:
+    """Questions about the same columns together, and which were answered: the `usual` ones that no record is about are not."""
     groups: dict[Columns, list[Question]] = {}
-    for each in asked:
+    for each in {step.name: step for question in asked for step in question.steps}.values():
         groups.setdefault(tuple(sorted({j for ratio in each.ratios for j in ratio.places})), []).append(each)
-    return [_answered(table, mixture, places, own) for places, own in groups.items()]
+    found = [_answered(table, mixture, places, own, leave_out=usual) for places, own in groups.items()]
+    parts = [each for each in found if each is not None]
+    known = {name for part in parts for name in part.names}
+    told = tuple(each for each in asked if all(step.name in known for step in each.steps))
+    if len(told) < len(asked):
+        left = [each.name for each in asked if each not in told]
+        if not parts:
+            raise _nobody(left[0])
+        words = tuple(f"{name!r} is left out: by the noisy counts no record has a value there." for name in left)
+        parts[0] = replace(parts[0], remarks=(*parts[0].remarks, *words))
+    return parts, told
 
 
-def _answered(table: MeasuredTable, mixture: MixtureOfProducts, places: Columns, asked: list[Question]) -> Figures:
+def _nobody(name: str) -> ModelError:
+    return ModelError(
+        f"by the noisy counts no record is one that {name!r} is about: none fulfils its condition or has a value.",
+        hint="Ask for a larger group, or for other figures",
+    )
+
+
+def _answered(
+    table: MeasuredTable, mixture: MixtureOfProducts, places: Columns, asked: list[Question], *, leave_out: bool
+) -> Figures | None:
+    """Figures about some columns; None where none of them is about any record and such are left out."""
     told = tuple(j for j in places if table.sizes[j] > 1) or _any_column(table)
     features = Features.of(table, mixture, told)
     known = learn_discrepancy(table, mixture, told)
@@ -99,11 +121,13 @@ def _answered(table: MeasuredTable, mixture: MixtureOfProducts, places: Columns,
 
     above = [spread(each.above, each.places) for each in ratios]
     below = [spread(each.below, each.places) for each in ratios]
-    for part in below:
-        if float(part[index] @ weights) <= 0.0:
-            raise ModelError(
-                "by the noisy counts no record fulfils the condition of what was asked.", hint="Ask for a larger group"
-            )
+    about = [each.name for each in asked for _ in each.ratios]
+    hollow = [name for name, part in zip(about, below, strict=True) if float(part[index] @ weights) <= 0.0]
+    if hollow and not leave_out:
+        raise _nobody(hollow[0])
+    if hollow:
+        kept = [each for each in asked if each.name not in hollow]
+        return _answered(table, mixture, places, kept, leave_out=True) if kept else None
     found: list[AssistedEstimate] = []
     for first in range(0, len(ratios), AT_ONCE):
         block = slice(first, first + AT_ONCE)

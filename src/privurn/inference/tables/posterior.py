@@ -367,8 +367,7 @@ def table_posterior(
     if variables is not None:
         parts = [regress(table, fit.mixture, variables)]
     else:
-        steps = {step.name: step for each in asked or () for step in each.steps}
-        parts = answer_questions(table, fit.mixture, list(steps.values()))
+        parts, asked = answer_questions(table, fit.mixture, asked or (), usual=ask is None)
     for part in parts:
         worst = int(part.unexplained.argmax())
         if part.unexplained[worst] > LARGEST_UNEXPLAINED:

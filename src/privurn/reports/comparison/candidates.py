@@ -7,7 +7,7 @@ from typing import Any
 from privurn.domain import JointDomain
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.asymptotic_pseudo_posterior import ASYMPTOTIC
-from privurn.mechanisms.choice import choose
+from privurn.mechanisms.choice import choose, usual
 from privurn.mechanisms.mechanism import ErrorSources, Mechanism
 from privurn.mechanisms.recipe import Public, Recipe
 from privurn.mechanisms.registry import mechanisms, recipes
@@ -75,6 +75,7 @@ def usual_mechanisms() -> tuple[Recipe, ...]:
 
 
 NO_CERTIFICATE = "no certificate: asymptotic only"
+BY_ITSELF = "it is for whole tables, and compared alone, by its name; release takes it for these columns where none is named."
 
 
 def candidates(
@@ -113,6 +114,8 @@ def candidates(
             refused.append(Refused(name=name, reason=_why_not(error)))
             continue
         able.append(Candidate(name=name, mechanism=mechanism, group=group, certified=recipe.certifiable))
+    if asked is None and domain is not None and usual(domain).whole_tables:
+        refused.append(Refused(name=usual(domain).alias, reason=BY_ITSELF))
     return tuple(able), tuple(refused)
 
 
