@@ -26,8 +26,11 @@ from privurn.mechanisms.table_measurements import MeasuredTable
 Progress = Callable[[int, int, float], None]
 """Called with steps done, steps in all, and the misfit per measured cell: about 1 where the noise explains it."""
 
-SPREAD, SPREADS = 0.1, (1.0, 2.5)
+SPREAD, SPREADS = 0.1, (1.25, 2.5)
 """Of `spread_for`: times the root of N over the noise, and between which bounds."""
+
+NOISE_OF_A_CLASS, CLASSES = 1.5, (25, 100)
+"""Of `classes_for`: N over the noise for each class, and between which bounds."""
 
 WORTH_THREADS = 100_000
 """Cells of triples from which on threads gain more than they cost."""
@@ -37,8 +40,8 @@ WORTH_THREADS = 100_000
 class FitSettings:
     """How long and how finely a table is fitted; the defaults were chosen on one table and are used for all."""
 
-    classes: int = 100
-    """K."""
+    classes: int | None = None
+    """K; None: the more, the less noise there is (`classes_for`)."""
     spread: float | None = 1.5
     """tau; None: the more, the less noise there is (`spread_for`)."""
     floor: float = 3e-4
@@ -55,8 +58,8 @@ class FitSettings:
     """From so many starts; the mixtures that are found are averaged, each with K classes of its own."""
 
     def __post_init__(self) -> None:
-        spread = 1.0 if self.spread is None else self.spread
-        if min(self.classes, self.pair_steps, self.searches) < 1 or self.triple_steps < 0 or not min(spread, self.rate) > 0.0:
+        spread, classes = (1 if each is None else each for each in (self.spread, self.classes))
+        if min(classes, self.pair_steps, self.searches) < 1 or self.triple_steps < 0 or not min(spread, self.rate) > 0.0:
             raise ModelError("a fit needs classes, steps, searches, a spread and a rate, all of them positive.")
 
 
@@ -93,8 +96,7 @@ def fit_mixture(
     rng = np.random.default_rng([seed, 1])
 
     def search(number: int) -> Fit:
-        eta = np.float32(chosen.start) * rng.standard_normal(chosen.classes, np.float32)
-        xi = np.float32(chosen.start) * rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+        eta, xi = (np.float32(chosen.start) * each for each in _normals(table, chosen, rng))
 
         def told(done: int, total: int, misfit: float) -> None:
             progress(number * total + done, chosen.searches * total, misfit)
@@ -127,8 +129,7 @@ def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: 
     rng = np.random.default_rng([seed, 2, number])
     noisy = table.counts + rng.standard_normal(len(table.counts)) * np.repeat(table.mechanism.deviations, table.layout.cells)
     shifted = replace(table, counts=noisy)
-    eta = rng.standard_normal(chosen.classes, np.float32)
-    xi = rng.standard_normal((chosen.classes, table.starts[-1]), np.float32)
+    eta, xi = _normals(table, chosen, rng)
     return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
 
 
@@ -137,8 +138,27 @@ def spread_for(table: MeasuredTable) -> float:
 
     Chosen on one table at three guarantees: the prior holds associations down, which pays only where the noise is large.
     """
+    return float(np.clip(SPREAD * np.sqrt(_above_noise(table)), *SPREADS))
+
+
+def classes_for(table: MeasuredTable) -> int:
+    """The K with which a table is near: every class pays for its own distance from independence, so that many of them buy none.
+
+    Where noise is large a hundred classes gave up associations that were plainly measured, which fewer keep.
+    """
+    return round(float(np.clip(_above_noise(table) / NOISE_OF_A_CLASS, *CLASSES)))
+
+
+def _above_noise(table: MeasuredTable) -> float:
+    """N over the deviation of a pair's noise, or of what there is."""
     pairs = [deviation for places, deviation in table.deviations.items() if len(places) == 2] or list(table.deviations.values())
-    return float(np.clip(SPREAD * np.sqrt(table.n / np.median(pairs)), *SPREADS))
+    return float(table.n / np.median(pairs))
+
+
+def _normals(table: MeasuredTable, settings: FitSettings, rng: np.random.Generator) -> tuple[Single, Single]:
+    """Draws of eta and xi by the prior."""
+    classes = classes_for(table) if settings.classes is None else settings.classes
+    return rng.standard_normal(classes, np.float32), rng.standard_normal((classes, table.starts[-1]), np.float32)
 
 
 def _optimised(table: MeasuredTable, objective: Objective, settings: FitSettings, **given: Any) -> Fit:
