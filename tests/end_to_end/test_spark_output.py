@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import privurn
 from privurn.counts import CountTable
 from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import FormatError
-from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.tables.in_blocks import table_lot, values_of
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
@@ -36,32 +35,39 @@ print(*task(1))
 
 def drawn_blocks():
     counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
-    return Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Here())
+
+    def decoded(cells):
+        return pa.table({"x": cells * 1.0}), {0: np.ones(len(cells))}
+
+    return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(1).words, tasks=Here())
 
 
 def table_of_blocks():
     domain = TableDomain({"x": Grid(0, 1, 1), "y": Categories(["a", "b"])}, [{"x": 1, "y": "b"}])
     mixture = MixtureOfProducts(domain.sizes, np.array([0.4, 0.6]), np.array([[0.2, 0.8, 0.5, 0.5], [0.7, 0.3, 0.1, 0.9]]))
-    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "words": SeededEntropy(1).words}
-    parts = [each for number in range(2) for each in table_blocks(mixture, 20, number=number, **options)]
-    return Blocks(values_of(domain, 1), blocks=tuple(parts), tasks=Here())
+    rows, widths = values_of(domain, 1)
+    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "widths": widths, "key": b"key"}
+    return Blocks(rows, lots=tuple(table_lot(mixture, 20, number=number, **options) for number in range(2)), tasks=Here())
 
 
 @pytest.mark.parametrize("made", [drawn_blocks, table_of_blocks])
-def test_what_executors_run_does_not_need_privurn_there(tmp_path, made):
+def test_what_executors_run_does_not_need_privurn_there(tmp_path, monkeypatch, made):
     if reason := why_not():
         pytest.skip(reason)
     from pyspark import cloudpickle
 
-    from privurn.tables import part_file
+    from privurn.tables import part_file, part_sample
 
     class Packed(Here):
         def answers(self, task, number):
-            cloudpickle.register_pickle_by_value(part_file)
+            for each in (part_file, part_sample):
+                cloudpickle.register_pickle_by_value(each)
             (tmp_path / "task").write_bytes(cloudpickle.dumps(task))
             return super().answers(task, number)
 
-    here = replace(made(), tasks=Packed()).write(tmp_path, "parquet")
+    monkeypatch.setattr(blocks, "SIZE", 3)  # so that executors halve what they are given
+    [wave] = made().waves()
+    here = wave.write(Packed(), tmp_path, "parquet")
     done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=True)
     name, rows, sha256 = done.stdout.split()
     assert (int(rows), sha256) == here[1][1:]  # the same bytes, whoever writes them
@@ -75,7 +81,7 @@ def test_executors_write_the_blocks_that_the_driver_has_drawn(monkeypatch, tmp_p
     table = pa.table({"age": np.arange(4_000) % 7, "region": ["north", "south", "south", None] * 1_000})
     domain = {"age": Grid(0, 6, 1), "region": Categories(["north", "south"], nulls="cell")}
     out = privurn.release(spark_frame(table), privurn.Urn(records=3_500), domain=domain, epsilon=1, delta=1e-6)
-    assert [int(each.counts.sum()) for each in out.table.blocks] == [1_000, 1_000, 1_000, 500]
+    assert out.table.sizes == [1_000, 1_000, 1_000, 500]
     assert out.data.toArrow().to_pylist() == out.table.to_arrow().to_pylist()
     for file_format in ("parquet", "csv"):
         folder = tmp_path / file_format

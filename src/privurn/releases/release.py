@@ -32,6 +32,7 @@ from privurn.tables import Source, blocks, count_cells, count_labels, decode, de
 from privurn.tables.blocks import Blocks
 from privurn.tables.column_names import unused
 from privurn.tables.engine import Tasks
+from privurn.tables.output import decode_rows
 from privurn.tables.special_cells import SpecialCells
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def release(
         cells=size,
         guarantee=guarantee,
         domain=named if isinstance(named, JointDomain) else None,
+        in_parts=tasks is not None,
     )
     job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind, tasks)
     if isinstance(named, JointDomain):
@@ -222,12 +224,13 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
 
 def _in_blocks(job: _Job, mechanism: Mechanism, domain: JointDomain) -> Blocks | None:
     """Records for a cluster to write, where the table is on one and they are too many for this computer."""
-    if job.tasks is None or mechanism.records <= blocks.SIZE or domain.spread:
+    if job.tasks is None or mechanism.records <= blocks.SIZE or not mechanism.draws_blocks:
         return None
-    counts = mechanism.draw_blocks(job.counts, size=blocks.SIZE, entropy=job.entropy)
-    if counts is None:
-        return None
-    return Blocks.drawn(counts, decode=lambda cells: decode(cells, domain), words=job.entropy.words, tasks=job.tasks)
+    drawn = CountTable(np.empty(0, np.int64), np.empty(0, np.int64))
+    for each in mechanism.draw_blocks(job.counts, size=blocks.SIZE, entropy=job.entropy):
+        drawn = drawn.plus(each)
+        job.progress(f"drawing: {drawn.n:,} of {mechanism.records:,} records")
+    return Blocks.drawn([drawn], decode=lambda cells: decode_rows(cells, domain), words=job.entropy.words, tasks=job.tasks)
 
 
 def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> SyntheticTable:
