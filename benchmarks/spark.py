@@ -7,6 +7,7 @@ of `make bench`.
 
     python -m benchmarks.spark [--counting ROWS] [--writing RECORDS] [--tables RECORDS] [--noising RECORDS]
         [--repeats R] [--master local[2]]
+    python -m benchmarks.spark --large 250000000      one release of so many records, and nothing else
 """
 
 import argparse
@@ -154,6 +155,30 @@ def whole_tables(session: Any, records: int, folder: Path, repeats: int) -> None
     print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
+def large(session: Any, records: int, folder: Path) -> None:
+    """A release of more records than one computer makes at once, from counting to a figure that is inferred from it."""
+    table = session.range(1_000_000).selectExpr(f"CAST(pmod(hash(id), {CELLS}) AS BIGINT) AS x")
+    where, made, found = folder / "large", [], []
+    domain: Any = {"x": Grid(0, CELLS - 1, 1)}
+
+    def release() -> None:
+        made.append(privurn.release(table, privurn.Urn(records=records), domain=domain, epsilon=1, delta=1e-6))
+
+    steps: dict[str, Callable[[], Any]] = {
+        "count a million and draw": release,
+        "write": lambda: made[0].save(where, file_format="parquet"),
+        "verify": lambda: found.append(privurn.verify(where).valid),
+        "infer a mean": lambda: found.append(privurn.infer(where, ask=["mean(x)"])),
+    }
+    for name, work in steps.items():
+        print(f"{records:,} records: {name} {timed(work)}", flush=True)
+    parts = list((where / "data").iterdir())
+    assert found[0] is True
+    assert sum(pq.read_metadata(each).num_rows for each in parts) == records
+    print(f"  {len(parts)} parts, {sum(each.stat().st_size for each in parts) / 1e9:.2f} GB;", end=" ")
+    print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
 def noising(session: Any, records: int, folder: Path) -> None:
     """Noise records of one column in the executors, once, as it is only done once; and save them in parts."""
     session.conf.set("spark.privurn.staging", str(folder))
@@ -190,6 +215,7 @@ def main() -> None:
     parser.add_argument("--writing", type=int, default=20_000_000)
     parser.add_argument("--tables", type=int, default=8_000_000)
     parser.add_argument("--noising", type=int, default=4_000_000)
+    parser.add_argument("--large", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
@@ -201,6 +227,9 @@ def main() -> None:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     with tempfile.TemporaryDirectory() as folder:
+        if asked.large:
+            large(session, asked.large, Path(folder))
+            asked.counting = asked.writing = asked.tables = asked.noising = 0
         if asked.counting:
             counting(session, asked.counting, Path(folder), asked.repeats)
         if asked.writing:

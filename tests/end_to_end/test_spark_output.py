@@ -74,6 +74,44 @@ def test_what_executors_run_does_not_need_privurn_there(tmp_path, monkeypatch, m
     assert name != here[1][0]
 
 
+def small_waves(monkeypatch):
+    """Of four blocks of at most 100 records, two of which an executor divides."""
+    for name, value in {"SIZE": 100, "GROUP": 2, "WAVE_BLOCKS": 4}.items():
+        monkeypatch.setattr(blocks, name, value)
+
+
+def test_a_release_is_written_wave_by_wave(monkeypatch, tmp_path):
+    """More than one computer would make at once, drawn uniformly within bins on the executors, and inferred from."""
+    local_session()
+    small_waves(monkeypatch)
+    monkeypatch.setattr("privurn.mechanisms.recipe.MOST_RECORDS", 999)
+    frame, told = spark_frame(pa.table({"age": np.arange(4_000) % 90})), []
+    domain = {"age": Bins([0, 18, 40, 65, 90], within="uniform")}
+    out = privurn.release(frame, privurn.Urn(records=1_050), domain=domain, epsilon=1, delta=1e-6, progress=told.append)
+    assert told[-1] == "drawing: 1,050 of 1,050 records"
+    assert [wave.parts for wave in out.table.waves()] == [4, 4, 3]
+    saved = out.save(tmp_path / "out", file_format="parquet", progress=told.append)
+    assert [each for each in told if each.startswith("writing")] == [
+        f"writing: {done} of 1,050 records" for done in ("400", "800", "1,050")
+    ]
+    assert saved.certificate["output"]["rows"] == 1_050
+    assert privurn.verify(tmp_path / "out").valid
+    written = pq.read_table(tmp_path / "out" / "data")
+    assert written.equals(out.table.to_arrow())  # the same, whoever divides and expands
+    ages = written["age"].to_numpy()
+    assert len(np.unique(ages)) > 1_000
+    assert ((ages > 0) & (ages < 90)).all()
+    found = privurn.infer(tmp_path / "out", ask=["P(0<=age<18)"])
+    assert 0.0 < found.draws["P(0<=age<18)"].mean() < 0.5
+
+
+def test_a_frame_of_too_many_records_is_left_to_files(monkeypatch):
+    monkeypatch.setattr(blocks, "SIZE", 3)
+    monkeypatch.setattr(blocks, "WAVE_BYTES", 16)
+    with pytest.raises(FormatError, match="too many for a frame"):
+        drawn_blocks().frame()
+
+
 @pytest.mark.long
 def test_executors_write_the_blocks_that_the_driver_has_drawn(monkeypatch, tmp_path):
     local_session()

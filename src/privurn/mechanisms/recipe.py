@@ -222,12 +222,17 @@ def check_copies(copies: int, records: int | None, *, most: int) -> None:
         )
 
 
+def most_records(*, in_parts: bool) -> int:
+    """As many as are released at once; `in_parts`: a cluster writes them."""
+    return MOST_PUBLISHED if in_parts else MOST_RECORDS
+
+
 def check_records(records: int, *, in_parts: bool = False) -> None:
-    """Records that were asked for or chosen, before anything is paid; `in_parts`: a cluster writes them."""
-    if in_parts and records > MOST_PUBLISHED:
-        raise ModelError(f"at most {MOST_PUBLISHED:,} records can be released at once.", hint="Ask for fewer records")
-    if not in_parts and records > MOST_RECORDS:
-        raise ModelError(
-            f"at most {MOST_RECORDS:,} records can be released at once from the memory of one computer.",
-            hint="Ask for fewer records; of a table on Spark an Urn, NoisyTree or Marginals is written in parts, however large",
-        )
+    """Records that were asked for or chosen, before anything is paid."""
+    if records <= (most := most_records(in_parts=in_parts)):
+        return
+    words, hint = "", "Ask for fewer records"
+    if not in_parts:
+        words = " from the memory of one computer"
+        hint += "; of a table on Spark an Urn, Discover, NoisyTree or Marginals is written in parts"
+    raise ModelError(f"at most {most:,} records can be released at once{words}.", hint=hint)
