@@ -18,6 +18,7 @@ from privurn.certificates.verify import check_certificate
 from privurn.counts import MOST_PUBLISHED, CountTable
 from privurn.domain import Bins, Grid, JointDomain, OpenLabels, TableDomain
 from privurn.errors import ModelError, NotCertifiable
+from privurn.inference.counts.released import observe
 from privurn.inference.tables.in_blocks import table_lot
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.trees.synthetic import balanced_counts
@@ -248,3 +249,22 @@ def test_a_cluster_lost_between_waves_costs_what_it_had_not_written(monkeypatch,
     assert found["here"] == found["dying"]
     assert found["here"][0]["rows"] == 55
     assert len(list((tmp_path / "dying" / "data").iterdir())) == 6
+
+
+def test_inference_holds_a_part_at_a_time(monkeypatch, ledger, elsewhere, tmp_path):
+    """The counts of all parts are those of the whole, from the folder and from what was not saved."""
+    out = make(privurn.Urn(records=501), ONE, ledger)
+    sizes = []
+
+    def noted(data, **options):
+        if hasattr(data, "num_rows"):
+            sizes.append(data.num_rows)
+        return open_table(data, **options)
+
+    for module in ("privurn.inference.verified", "privurn.tables.released"):
+        monkeypatch.setattr(f"{module}.open_table", noted)
+    out.save(tmp_path / "out")
+    whole = np.bincount(out.table.to_arrow()["x"].to_numpy(), minlength=10)
+    for source in (tmp_path / "out", out):
+        assert observe(source).counts.tolist() == whole.tolist()
+    assert sizes == out.table.sizes * 2
