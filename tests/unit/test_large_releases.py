@@ -105,6 +105,14 @@ def test_a_cluster_writes_them_wave_by_wave(asked, ledger, elsewhere, tmp_path):
         assert ((values > 0) & (values < 10)).all()
 
 
+def test_a_secret_number_on_a_cluster_is_not_that_of_memory(ledger, elsewhere, tmp_path):
+    """Of 600 confidential records, where 540 fit."""
+    asked = {"domain": BOTH, "epsilon": 8, "delta": 1e-4, "neighbouring": "add-remove", "ledger": False}
+    out = privurn.release(DATA, privurn.Marginals(), **asked)
+    assert isinstance(out.synthetic.table, Blocks)
+    assert 560 < out.synthetic.table.num_rows < 640  # the noise is OpenDP's; beyond by chance: below 1e-12
+
+
 LEFT = {
     "noisy counts": (privurn.NoisyCounts(records=550), ONE, DATA),
     "new labels": (privurn.OpenUrn(records=550, strength=10**9), {"x": OpenLabels()}, DATA),

@@ -180,7 +180,7 @@ def test_more_records_than_are_made_are_refused_before_anything_is_paid(mechanis
 
 
 def test_a_secret_number_beyond_what_is_made_leaves_as_many_as_are_made(monkeypatch):
-    monkeypatch.setattr("privurn.inference.tables.synthetic.MOST_RECORDS", 60)
+    monkeypatch.setattr("privurn.mechanisms.recipe.MOST_RECORDS", 60)
     data = pd.DataFrame({"x": np.arange(100) % 10, "y": np.arange(100) % 3})
     domain = TableDomain({"x": Grid(0, 9, 1), "y": Grid(0, 2, 1)})
     made = privurn.release(

@@ -18,7 +18,7 @@ from privurn.inference.tables.in_blocks import table_lot, values_of
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
-from privurn.mechanisms.recipe import MOST_RECORDS, check_copies, check_records
+from privurn.mechanisms.recipe import check_copies, check_records, most_records
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import blocks
@@ -45,12 +45,12 @@ def synthetic_table(
     left to them.
     """
     check_copies(copies, records, most=MOST_COPIES)
-    if table.mechanism.n is None and copies == 1 and records is None:  # known only after payment, and so never refused
-        records = max(1, min(round(table.n), MOST_RECORDS))
     if table.domain is None:
         raise ModelError("records need the columns' domains.")
-    expected = copies * (round(table.n) if records is None else records)
     in_parts = tasks is not None and not (table.domain.zero_cells and table.trees)
+    if table.mechanism.n is None and copies == 1 and records is None:  # known only after payment, and so never refused
+        records = max(1, min(round(table.n), most_records(in_parts=in_parts)))
+    expected = copies * (round(table.n) if records is None else records)
     check_records(expected, in_parts=in_parts)
     found: list[Any] = []
     sizes: list[int] = []
