@@ -7,6 +7,8 @@ of `make bench`.
 
     python -m benchmarks.spark [--counting ROWS] [--writing RECORDS] [--tables RECORDS] [--noising RECORDS]
         [--repeats R] [--master local[2]]
+    python -m benchmarks.spark --large 250000000      one release of so many records, and nothing else
+    python -m benchmarks.spark --dividing 10000000000 what the driver does to divide so many records into parts; no Spark
 """
 
 import argparse
@@ -22,11 +24,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import privurn
+from privurn.counts import CountTable
 from privurn.domain import Bounds, Categories, Grid, JointDomain
+from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import count_cells, open_table
+from privurn.tables.blocks import Blocks
+from privurn.tables.here import Here
 from privurn.tables.spark_files import settings
 
 CELLS = 1_001
@@ -154,6 +162,48 @@ def whole_tables(session: Any, records: int, folder: Path, repeats: int) -> None
     print(f"driver's peak memory without Java {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
+def large(session: Any, records: int, folder: Path) -> None:
+    """A release of more records than one computer makes at once, from counting to a figure that is inferred from it."""
+    table = session.range(1_000_000).selectExpr(f"CAST(pmod(hash(id), {CELLS}) AS BIGINT) AS x")
+    where = folder / "large"
+    made: list[Any] = []
+    found: list[Any] = []
+    domain: Any = {"x": Grid(0, CELLS - 1, 1)}
+
+    def release() -> None:
+        made.append(privurn.release(table, privurn.Urn(records=records), domain=domain, epsilon=1, delta=1e-6))
+
+    steps: dict[str, Callable[[], Any]] = {
+        "count a million and draw": release,
+        "write": lambda: made[0].save(where, file_format="parquet"),
+        "verify": lambda: found.append(privurn.verify(where).valid),
+        "infer a mean": lambda: found.append(privurn.infer(where, ask=["mean(x)"])),
+    }
+    for name, work in steps.items():
+        took, held = timed(work), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{records:,} records: {name} {took}; driver's peak memory without Java until then {held:.0f} MB", flush=True)
+    parts = list((where / "data").iterdir())
+    assert found[0] is True
+    assert sum(pq.read_metadata(each).num_rows for each in parts) == records
+    print(f"  {len(parts)} parts, {sum(each.stat().st_size for each in parts) / 1e9:.2f} GB")
+
+
+def dividing(records: int) -> None:
+    """The counts of so many records of one column, divided into those that executors are sent wave by wave."""
+    counts = np.random.default_rng(1).multinomial(records, np.full(CELLS, 1 / CELLS))
+    table = Blocks.drawn(
+        [CountTable(np.arange(CELLS), counts)],
+        decode=lambda cells: (pa.table({"x": cells}), {}),
+        words=SeededEntropy(1).words,
+        tasks=Here(),
+    )
+    sent: list[tuple[int, int]] = []
+    took = timed(lambda: sent.extend((wave.parts, sum(each.bytes for each in wave.groups)) for wave in table.waves()))  # type: ignore[attr-defined]
+    print(f"{records:,} records into {sum(parts for parts, _ in sent):,} parts in {len(sent)} waves: {took};", end=" ")
+    print(f"at most {max(size for _, size in sent) / 1e6:.1f} MB a wave;", end=" ")
+    print(f"driver's peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
 def noising(session: Any, records: int, folder: Path) -> None:
     """Noise records of one column in the executors, once, as it is only done once; and save them in parts."""
     session.conf.set("spark.privurn.staging", str(folder))
@@ -190,9 +240,14 @@ def main() -> None:
     parser.add_argument("--writing", type=int, default=20_000_000)
     parser.add_argument("--tables", type=int, default=8_000_000)
     parser.add_argument("--noising", type=int, default=4_000_000)
+    parser.add_argument("--large", type=int, default=0)
+    parser.add_argument("--dividing", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     asked = parser.parse_args()
+    if asked.dividing:
+        dividing(asked.dividing)
+        return
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -201,6 +256,9 @@ def main() -> None:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     with tempfile.TemporaryDirectory() as folder:
+        if asked.large:
+            large(session, asked.large, Path(folder))
+            asked.counting = asked.writing = asked.tables = asked.noising = 0
         if asked.counting:
             counting(session, asked.counting, Path(folder), asked.repeats)
         if asked.writing:

@@ -11,8 +11,8 @@ from privurn.errors import DomainError
 MOST_RECORDS = 2**63 - 1
 """Of a table: a database counts rows in 64 bits as well."""
 
-MOST_PUBLISHED = 10**9
-"""Released records, and rows of a file: more cannot be checked in reasonable time."""
+MOST_PUBLISHED = 2 * 10**12
+"""Released records: as many as a million parts hold."""
 
 
 def exact_sum(numbers: NDArray[np.int64]) -> int:

@@ -47,7 +47,7 @@ for key, value in spark_files.settings(master).items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
 ledger = here / "ledger"
-blocks.SIZE = 1_000
+blocks.SIZE, blocks.GROUP, blocks.WAVE_BLOCKS = 1_000, 1, 2
 '''
 
 DRIVER = (
@@ -59,6 +59,8 @@ def written(table, folder, suffix):
     if not os.path.exists(here / "go-writing"):
         open(os.path.join(folder, f"half-{os.getpid()}.{suffix}"), "w").write("half")
     wait("writing")
+    if os.listdir(os.path.join(folder, "..", "data")):  # parts of the first wave
+        wait("second-wave")
     return write_records(table, folder, suffix)
 
 blocks.write_records = written
@@ -132,9 +134,10 @@ def executor_of(folder: Path, stage, process):
 
 @pytest.mark.parametrize("script", [URN, TABLE], ids=MADE)
 def test_executors_killed_while_they_count_and_while_they_write_change_nothing(master, tmp_path, script):
-    process = driver(master, tmp_path, "counting", "writing", script=script)
+    stages = ("counting", "writing", "second-wave")
+    process = driver(master, tmp_path, *stages, script=script)
     try:
-        for stage in ("counting", "writing"):
+        for stage in stages:
             os.kill(executor_of(tmp_path, stage, process), signal.SIGKILL)
             (tmp_path / f"go-{stage}").touch()
         assert process.wait(1800) == 0, (tmp_path / "driver.log").read_text()
@@ -192,8 +195,9 @@ def test_a_driver_killed_while_executors_noise_has_paid_and_leaves_no_release(ma
     assert not (tmp_path / "out").exists()
 
 
-def test_a_driver_killed_while_executors_write_has_paid_and_leaves_no_release(master, tmp_path):
-    kill_driver(master, tmp_path, "writing")
+@pytest.mark.parametrize("at", ["writing", "second-wave"])
+def test_a_driver_killed_while_executors_write_has_paid_and_leaves_no_release(master, tmp_path, at):
+    kill_driver(master, tmp_path, at)
     ledger = Ledger(tmp_path / "ledger")
     assert len(ledger.entries()) == 1
     assert ledger.remaining()["epsilon"] == 0.5

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,8 @@ import privurn
 from privurn.counts import CountTable
 from privurn.domain import Bins, Bounds, Categories, Grid, TableDomain
 from privurn.errors import FormatError
-from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.counts.released import observe
+from privurn.inference.tables.in_blocks import table_lot, values_of
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.privacy.entropy import SeededEntropy
 from privurn.privacy.ledger import Ledger
@@ -36,36 +36,79 @@ print(*task(1))
 
 def drawn_blocks():
     counts = [CountTable(np.array([0, 2]), np.array([3, 4])), CountTable(np.array([2]), np.array([5]))]
-    return Blocks.drawn(counts, decode=lambda cells: pa.table({"x": cells}), words=SeededEntropy(1).words, tasks=Here())
+
+    def decoded(cells):
+        return pa.table({"x": cells * 1.0}), {0: np.ones(len(cells))}
+
+    return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(1).words, tasks=Here())
 
 
 def table_of_blocks():
     domain = TableDomain({"x": Grid(0, 1, 1), "y": Categories(["a", "b"])}, [{"x": 1, "y": "b"}])
     mixture = MixtureOfProducts(domain.sizes, np.array([0.4, 0.6]), np.array([[0.2, 0.8, 0.5, 0.5], [0.7, 0.3, 0.1, 0.9]]))
-    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "words": SeededEntropy(1).words}
-    parts = [each for number in range(2) for each in table_blocks(mixture, 20, number=number, **options)]
-    return Blocks(values_of(domain, 1), blocks=tuple(parts), tasks=Here())
+    rows, widths = values_of(domain, 1)
+    options = {"seed": 1, "ranges": {}, "copy": None, "zeros": domain.zero_cells, "widths": widths, "key": b"key"}
+    return Blocks(rows, lots=tuple(table_lot(mixture, 20, number=number, **options) for number in range(2)), tasks=Here())
 
 
 @pytest.mark.parametrize("made", [drawn_blocks, table_of_blocks])
-def test_what_executors_run_does_not_need_privurn_there(tmp_path, made):
+def test_what_executors_run_does_not_need_privurn_there(tmp_path, monkeypatch, made):
     if reason := why_not():
         pytest.skip(reason)
     from pyspark import cloudpickle
 
-    from privurn.tables import part_file
+    from privurn.tables import part_file, part_sample
 
     class Packed(Here):
         def answers(self, task, number):
-            cloudpickle.register_pickle_by_value(part_file)
+            for each in (part_file, part_sample):
+                cloudpickle.register_pickle_by_value(each)
             (tmp_path / "task").write_bytes(cloudpickle.dumps(task))
             return super().answers(task, number)
 
-    here = replace(made(), tasks=Packed()).write(tmp_path, "parquet")
+    monkeypatch.setattr(blocks, "SIZE", 3)  # so that executors halve what they are given
+    [wave] = made().waves()
+    here = wave.write(Packed(), tmp_path, "parquet")
     done = subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, capture_output=True, text=True, check=True)
     name, rows, sha256 = done.stdout.split()
     assert (int(rows), sha256) == here[1][1:]  # the same bytes, whoever writes them
     assert name != here[1][0]
+
+
+def small_waves(monkeypatch):
+    """Of four blocks of at most 100 records, two of which an executor divides."""
+    for name, value in {"SIZE": 100, "GROUP": 2, "WAVE_BLOCKS": 4}.items():
+        monkeypatch.setattr(blocks, name, value)
+
+
+def test_a_release_is_written_wave_by_wave(monkeypatch, tmp_path):
+    """More than one computer would make at once, drawn uniformly within bins on the executors, and read again."""
+    local_session()
+    small_waves(monkeypatch)
+    monkeypatch.setattr("privurn.mechanisms.recipe.MOST_RECORDS", 999)
+    frame, told = spark_frame(pa.table({"age": np.arange(4_000) % 90})), []
+    domain = {"age": Bins([0, 18, 40, 65, 90], within="uniform")}
+    out = privurn.release(frame, privurn.Urn(records=1_050), domain=domain, epsilon=1, delta=1e-6, progress=told.append)
+    assert told[-1] == "drawing: 1,050 of 1,050 records"
+    assert [wave.parts for wave in out.table.waves()] == [3, 3, 3, 2]
+    saved = out.save(tmp_path / "out", file_format="parquet", progress=told.append)
+    written = [each for each in told if each.startswith("writing")]
+    assert written == [f"writing: {done} of 1,050 records" for done in ("300", "600", "900", "1,050")]
+    assert saved.certificate["output"]["rows"] == 1_050
+    assert privurn.verify(tmp_path / "out").valid
+    written = pq.read_table(tmp_path / "out" / "data")
+    assert written.equals(out.table.to_arrow())  # the same, whoever divides and expands
+    ages = written["age"].to_numpy()
+    assert len(np.unique(ages)) > 1_000
+    assert ((ages > 0) & (ages < 90)).all()
+    assert observe(tmp_path / "out").counts.tolist() == np.histogram(ages, [0, 18, 40, 65, 90])[0].tolist()
+
+
+def test_a_frame_of_too_many_records_is_left_to_files(monkeypatch):
+    monkeypatch.setattr(blocks, "SIZE", 3)
+    monkeypatch.setattr(blocks, "WAVE_BYTES", 16)
+    with pytest.raises(FormatError, match="too many for a frame"):
+        drawn_blocks().frame()
 
 
 @pytest.mark.long
@@ -75,7 +118,7 @@ def test_executors_write_the_blocks_that_the_driver_has_drawn(monkeypatch, tmp_p
     table = pa.table({"age": np.arange(4_000) % 7, "region": ["north", "south", "south", None] * 1_000})
     domain = {"age": Grid(0, 6, 1), "region": Categories(["north", "south"], nulls="cell")}
     out = privurn.release(spark_frame(table), privurn.Urn(records=3_500), domain=domain, epsilon=1, delta=1e-6)
-    assert [int(each.counts.sum()) for each in out.table.blocks] == [1_000, 1_000, 1_000, 500]
+    assert out.table.sizes == [1_000, 1_000, 1_000, 500]
     assert out.data.toArrow().to_pylist() == out.table.to_arrow().to_pylist()
     for file_format in ("parquet", "csv"):
         folder = tmp_path / file_format
@@ -85,6 +128,8 @@ def test_executors_write_the_blocks_that_the_driver_has_drawn(monkeypatch, tmp_p
         assert len(list((folder / "data").iterdir())) == 4
     assert pq.read_table(tmp_path / "parquet" / "data").to_pylist() == out.table.to_arrow().to_pylist()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["csv", "parquet"]
+    found = privurn.infer(tmp_path / "parquet", ask=["P(age<=2)"])
+    assert 0.2 < found.draws["P(age<=2)"].mean() < 0.7  # of 3/7, without noise
 
 
 @pytest.mark.long

@@ -11,10 +11,11 @@ import pytest
 from privurn.domain import Grid, TableDomain
 from privurn.inference.tables import in_blocks, sampling
 from privurn.inference.tables.fine import Ranges, put_values
-from privurn.inference.tables.in_blocks import table_blocks, values_of
+from privurn.inference.tables.in_blocks import table_lot, values_of
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.mechanisms.fine_columns import FineColumn
-from privurn.tables import blocks, part_file
+from privurn.tables import blocks, part_file, part_sample
+from privurn.tables.part_sample import halved_table
 
 
 class Choices:
@@ -62,16 +63,15 @@ class Choices:
         """All below."""
         return self.choose([(Fraction(1, bound), each) for each in range(bound)])
 
-    def multivariate_hypergeometric(self, counts, size, method):
-        """All samples of so many."""
-        assert method == "marginals"
+    def sample(self, counts, sizes, words, starts=(0,)):
+        """All samples of so many of each group; that those of `part_sample` are such: test_part_samples.py."""
+        return np.concatenate([self.one(*each) for each in zip(np.split(counts, starts[1:]), sizes, strict=True)])
+
+    def one(self, counts, size):
+        """Of one group."""
         ways = [each for each in product(*(range(count + 1) for count in counts)) if sum(each) == size]
-        chances = [prod(map(comb, counts.tolist(), each)) for each in ways]
-        return np.array(
-            self.choose(
-                [(Fraction(chance, comb(int(counts.sum()), size)), each) for chance, each in zip(chances, ways, strict=True)]
-            )
-        )
+        chances = [Fraction(prod(map(comb, counts.tolist(), each)), comb(int(counts.sum()), int(size))) for each in ways]
+        return np.array(self.choose(list(zip(chances, ways, strict=True))))
 
 
 def whole(expected, *, rng):
@@ -108,7 +108,8 @@ def test_tables_in_blocks_have_the_law_of_tables_at_once(monkeypatch, name):
     monkeypatch.setattr(sampling, "systematic_counts", whole)
     monkeypatch.setattr(in_blocks, "systematic_counts", whole)
     monkeypatch.setattr(Ranges, "counts", lambda self, sizes, *, rng: whole(self.shares * np.repeat(sizes, 2), rng=rng))
-    rows = values_of(TableDomain({"a": Grid(0, 1, 1), "b": Grid(0, 3 if ranges else 1, 1)}), 1)
+    monkeypatch.setattr(part_sample, "sample", choices.sample)
+    rows, widths = values_of(TableDomain({"a": Grid(0, 1, 1), "b": Grid(0, 3 if ranges else 1, 1)}), 1)
 
     def at_once():
         cells = sampling.synthetic_cells(mixture, records, seed=1)
@@ -116,12 +117,10 @@ def test_tables_in_blocks_have_the_law_of_tables_at_once(monkeypatch, name):
         return tuple(map(tuple, cells.T.tolist()))
 
     def in_parts():
-        found = []
-        key = np.zeros(4, np.int64)
-        options = {"seed": 1, "number": 0, "zeros": (), "copy": None, "words": lambda size: key}
-        for each in table_blocks(mixture, records, ranges=ranges, **options):
-            assert each.size <= size
-            found += each.expand(rows, *each.held).to_pylist()
+        options = {"seed": 1, "number": 0, "zeros": (), "copy": None, "widths": widths, "key": b""}
+        lot = table_lot(mixture, records, ranges=ranges, **options)
+        held = halved_table(lot.held, size, None)  # once, so that every way is taken once
+        found = [each for own in held for each in lot.expand(rows, own, lot.more, b"").to_pylist()]
         return tuple((each["a"], each["b"]) for each in found)
 
     expected, found = choices.law(at_once), choices.law(in_parts)

@@ -6,6 +6,7 @@ import random
 import shutil
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import privurn
 from privurn.certificates import folder as saving
 from privurn.certificates import verify as verification
+from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.errors import FormatError
 from privurn.inference.verified import Verified, verified
@@ -23,9 +25,9 @@ from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.releases.synthetic import _in_blocks
-from privurn.tables import decode
 from privurn.tables.blocks import Blocks
 from privurn.tables.here import Here
+from privurn.tables.output import decode_rows
 from privurn.tables.parts import read_manifest
 
 DOMAIN = {"age": Grid(0, 4, 1), "region": Categories(["=north", "south"], outside="other")}
@@ -46,9 +48,10 @@ def made(*, entropy=None):
     with open_table(pa.table(RECORDS)) as source:
         counts = count_cells(source, domain)
     urn = rebuild(**out.certificate["mechanism"])
-    drawn = urn.draw_blocks(counts, size=4, entropy=entropy)
-    blocks = Blocks.drawn(drawn, decode=lambda cells: decode(cells, domain), words=entropy.words, tasks=Here())
-    return replace(out, table=blocks)
+    first, *others = urn.draw_blocks(counts, size=4, entropy=entropy)
+    drawn = reduce(CountTable.plus, others, first)
+    made = Blocks.drawn([drawn], decode=lambda cells: decode_rows(cells, domain), words=entropy.words, tasks=Here())
+    return replace(out, table=replace(made, lots=tuple(replace(each, size=4) for each in made.lots)))
 
 
 @pytest.fixture(scope="module", params=["parquet", "csv"])
@@ -287,13 +290,13 @@ def test_copies_from_a_posterior_come_in_blocks_of_their_own(monkeypatch):
     domain = JointDomain({"age": Grid(0, 4, 1)})
     tables = [np.array([3, 0, 2, 0, 4]), np.array([1, 1, 1, 1, 3])]
     monkeypatch.setattr("privurn.tables.blocks.SIZE", 4)
-    blocks = _in_blocks(tables, domain=domain, rng=np.random.default_rng(1), seed=1, tasks=Here())
+    blocks = _in_blocks(tables, domain=domain, seed=1, tasks=Here())
     table = blocks.to_arrow()
-    assert [int(each.counts.sum()) for each in blocks.blocks] == [4, 4, 1, 4, 3]
+    assert blocks.sizes == [4, 4, 1, 4, 3]
     assert table["copy"].to_pylist() == [1] * 9 + [2] * 7
     found = [np.bincount(table.filter(np.equal(table["copy"], copy))["age"].to_numpy(), minlength=5) for copy in (1, 2)]
     assert [each.tolist() for each in found] == [each.tolist() for each in tables]
-    alone = _in_blocks(tables[:1], domain=domain, rng=np.random.default_rng(1), seed=1, tasks=Here())
+    alone = _in_blocks(tables[:1], domain=domain, seed=1, tasks=Here())
     assert alone.column_names == ["age"]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from privurn.certificates.parts import write_parts
+from privurn.certificates.parts import Progress, write_parts
 from privurn.errors import FormatError
 from privurn.output_files import check_new_folder, flush, move_folder, new_partial_folder, write_file
 from privurn.privacy.certificate import Certificate, file_hash
@@ -40,6 +40,7 @@ def save_release(
     file_format: Literal["csv", "parquet"],
     synthetic: SyntheticTable | None = None,
     measured: bool = False,
+    progress: Progress = lambda stage: None,
 ) -> Certificate:
     """Write into a hidden sibling, flush, then rename: an interrupted run leaves no folder behind.
 
@@ -51,10 +52,10 @@ def save_release(
     partial = unfinished = new_partial_folder(folder)
     try:
         name = "measurements" if measured else "data"
-        stated, manifest = _written(table, partial, name, file_format)
+        stated, manifest = _written(table, partial, name, file_format, progress)
         certificate = certificate.with_fields(output=stated)
         if synthetic is not None:
-            made, manifest = _written(synthetic.table, partial, "data", file_format)
+            made, manifest = _written(synthetic.table, partial, "data", file_format, progress)
             certificate = certificate.with_fields(synthetic={**made, "copies": synthetic.copies, "seed": synthetic.seed})
         (partial / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
         for each in partial.iterdir():
@@ -88,10 +89,12 @@ def save_synthetic(table: Any, folder: Path, *, about: dict[str, Any]) -> None:
         raise
 
 
-def _written(table: Any, folder: Path, name: str, file_format: str) -> tuple[dict[str, Any], bytes | None]:
+def _written(
+    table: Any, folder: Path, name: str, file_format: str, progress: Progress = lambda stage: None
+) -> tuple[dict[str, Any], bytes | None]:
     """What a certificate says of the data, and their manifest if they are in parts."""
     if isinstance(table, InParts):
-        return write_parts(table, folder, file_format=file_format)
+        return write_parts(table, folder, file_format=file_format, progress=progress)
     file = folder / f"{name}.{file_format}"
     write(table, file)
     return {"file": file.name, "rows": table.num_rows, "sha256": file_hash(file)}, None

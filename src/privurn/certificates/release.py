@@ -63,12 +63,18 @@ class Release:
                 self, remarks=(*self.remarks, f"No records were made from the measurements ({why}); infer reads them.")
             )
 
-    def save(self, folder: str | Path, *, file_format: Literal["csv", "parquet"] = "csv") -> "Release":
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        file_format: Literal["csv", "parquet"] = "csv",
+        progress: Callable[[str], None] = lambda stage: None,
+    ) -> "Release":
         """Write data and certificate into a new folder, all or nothing; returns the release with its final certificate.
 
         A release from a cluster with more records than fit on one computer comes in parts: files in the folder `data`, and a
-        manifest of them. In CSV, text that a spreadsheet would run as a formula is written behind an apostrophe; a remark says
-        so.
+        manifest of them; `progress` is told how many are written. In CSV, text that a spreadsheet would run as a formula is
+        written behind an apostrophe; a remark says so.
         """
         certificate = save_release(
             self.table,
@@ -77,6 +83,7 @@ class Release:
             file_format=file_format,
             synthetic=self.synthetic,
             measured=self.measured,
+            progress=progress,
         )
         if self.ledger is not None:
             self.ledger.complete(certificate["ledger"]["entry"], output=certificate["output"]["sha256"])

@@ -6,7 +6,7 @@ were made another way. What is checked how, field by field: docs/reference/certi
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privurn.certificates.certify import assumptions, privacy_unit, stated_randomness
-from privurn.certificates.parts import changed_parts
+from privurn.certificates.parts import changed_parts, waves
 from privurn.errors import CertificateError, FormatError, PrivurnError
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.published import Content, SyntheticContent, copy_column
@@ -209,12 +209,15 @@ def check_published(file: Path, columns: list[str], stated: int, content: Conten
     sizes = [each.rows for each in read_manifest(file)] if file.name == MANIFEST else [stated]
     files = list(zip(data_files(file.absolute()), sizes, strict=True))
     if tasks is not None and file.name == MANIFEST and content.by_batches:
+        for wave in waves(files):
 
-        def task(number: int) -> Answered:
-            return _contradiction(*files[number], columns, content) or "", 0, ""
+            def task(number: int, wave: Sequence[tuple[Path, int]] = wave) -> Answered:
+                return _contradiction(*wave[number], columns, content) or "", 0, ""
 
-        found = [each for each, _, _ in tasks.answers(task, len(files)) if each]
-        return found[:1]
+            found = [each for each, _, _ in tasks.answers(task, len(wave)) if each]
+            if found:
+                return found[:1]
+        return []
     for each, size in files:
         if (wrong := _contradiction(each, size, columns, content)) is not None:
             return [wrong]

@@ -101,7 +101,7 @@ def privatise(
             ledger=making.payer,
             entropy=making.entropy,
             progress=progress,
-        ).save(output, file_format=file_format)  # type: ignore[arg-type]
+        ).save(output, file_format=file_format, progress=progress)  # type: ignore[arg-type]
     show_folder(made, output, json=json, words=lambda: _report(made))
 
 

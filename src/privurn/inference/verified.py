@@ -1,6 +1,7 @@
 """A release that was checked before anything is concluded from it: its certificate, its mechanism, its data."""
 
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.registry import rebuild
 from privurn.privacy.certificate import Certificate
 from privurn.tables import Source, open_table
-from privurn.tables.blocks import InParts
+from privurn.tables.blocks import Blocks, InParts
+from privurn.tables.parts import data_files
 from privurn.tables.released import open_released
 
 
@@ -30,6 +32,15 @@ class Verified:
         if isinstance(self.data, Path):
             return open_released(self.data)
         return open_table(self.data.to_arrow() if isinstance(self.data, InParts) else self.data)
+
+    def open_parts(self) -> Iterator[AbstractContextManager[Source]]:
+        """Likewise part by part, so that one is in memory at a time; the only one where there are no parts."""
+        if isinstance(self.data, Path):
+            yield from map(open_released, data_files(self.data))
+        elif isinstance(self.data, Blocks):
+            yield from map(open_table, self.data.expanded())
+        else:
+            yield self.open()
 
 
 def verified(source: Any) -> Verified:

@@ -29,9 +29,11 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     recipe = recipe.settled(public)
     with offering(recipe, public):
         mechanism = recipe.calibrate(public)
-        check_records(mechanism.records)
+        in_parts = public.in_parts and recipe.makes_parts(mechanism, public)
+        check_records(mechanism.records, in_parts=in_parts)
         if mechanism.makes_records:  # before anything is paid; made of the measurements afterwards
-            check_records(getattr(recipe, "copies", 1) * (recipe.records or public.n or getattr(recipe, "guess", None) or 0))
+            each = recipe.records or public.n or getattr(recipe, "guess", None) or 0
+            check_records(getattr(recipe, "copies", 1) * each, in_parts=in_parts)
         if not meets(mechanism.profile, public.guarantee):
             found = (*recipe.nearby(mechanism, public), *wider(mechanism.profile, public.guarantee))
             raise CalibrationError(recipe.too_costly(mechanism), alternatives=found)

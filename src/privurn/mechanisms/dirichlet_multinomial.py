@@ -142,12 +142,16 @@ class DirichletMultinomial(Mechanism):
         entropy.shuffle(out)
         return Drawn(out)
 
-    def draw_blocks(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator[CountTable] | None:
-        """The same draws, of which only counts are kept: memory is that of the cells and of a block."""
-        return self._blocks(counts, size, entropy) if type(self).draw is DirichletMultinomial.draw else None
+    @property
+    def draws_blocks(self) -> bool:
+        """Unless a subclass draws in its own way."""
+        return type(self).draw is DirichletMultinomial.draw
 
-    def _blocks(self, counts: CountTable, size: int, entropy: Entropy) -> Iterator[CountTable]:
-        """Before each block the urn holds the confidential records and all those that were drawn: it is an urn like any."""
+    def draw_blocks(self, counts: CountTable, *, size: int, entropy: Entropy) -> Iterator[CountTable]:
+        """The same draws, of which only counts are kept: memory is that of the cells and of a block.
+
+        Before each block the urn holds the confidential records and all those that were drawn: it is an urn like any.
+        """
         self.check(counts)
         for first in range(0, self.records, size):
             urn = replace(self, records=min(size, self.records - first))

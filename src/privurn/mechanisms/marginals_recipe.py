@@ -22,6 +22,7 @@ from privurn.mechanisms.marginals_layout import (
     precisions,
     ranged_sizes,
 )
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.recipe import Option, Public, Recipe, check_copies, option
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
@@ -110,6 +111,11 @@ class Marginals(Recipe):
         check_copies(self.copies, self.records, most=MOST_COPIES)
         if self.order is not None and self.workload is not None:
             raise ModelError("the order and the workload both say what is measured.", hint="Leave the order out")
+
+    def makes_parts(self, mechanism: Mechanism, public: Public) -> bool:
+        """Not where how many records each range of a fine column has is not known before some are drawn again."""
+        layout: MarginalLayout = mechanism.layout  # type: ignore[attr-defined]  # the only kind that this recipe makes
+        return not (public.table is not None and public.table.zero_cells and layout.fine)
 
     def calibrate(self, public: Public) -> NoisyMarginals:
         """The least noise."""

@@ -140,12 +140,17 @@ class Mechanism(ABC):
         for _ in range(size):
             yield self.draw(data, entropy=entropy)
 
-    def draw_blocks(self, data: Any, /, *, size: int, entropy: Entropy) -> Iterator[CountTable] | None:
-        """The release as counts of blocks of `size` records, one after the other, for tables that no memory holds.
+    @property
+    def draws_blocks(self) -> bool:
+        """Whether there is `draw_blocks`."""
+        return False
 
-        The order within a block must be uniformly random given these counts. None: it cannot be drawn so.
+    def draw_blocks(self, data: Any, /, *, size: int, entropy: Entropy) -> Iterator[CountTable]:
+        """The release as counts of `size` records at a time, one after the other, for tables that no memory holds.
+
+        All orders of the records must be equally likely given how often each was drawn.
         """
-        return None
+        raise NotImplementedError
 
     def check(self, counts: CountTable) -> None:
         """Where the guarantee was computed for a public number of records, the data must have that many."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
+from privurn.counts import MOST_PUBLISHED
 from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets
@@ -18,7 +19,7 @@ from privurn.privacy.laws.urn import Unlimited
 from privurn.privacy.profile import Guarantee
 
 MOST_RECORDS = 2 * 10**8
-"""Records are drawn in memory, a few bytes each; refused before anything is paid."""
+"""Records that are drawn in memory, a few bytes each; more, where no cluster writes them, are refused before payment."""
 EXAMPLE_RECORDS = 1000
 EXAMPLE_DELTA = 1e-6
 
@@ -36,6 +37,8 @@ class Public:
     """The domain itself, for mechanisms that look at more than its size."""
     table: TableDomain | None = None
     """Columns side by side, for mechanisms on whole tables; `cells` are then those of all columns, one after the other."""
+    in_parts: bool = False
+    """Whether a cluster may write what is released, so that it need not fit in memory."""
 
     def __post_init__(self) -> None:
         if (self.n is None) != (self.guarantee.neighbouring == "add-remove"):
@@ -147,7 +150,11 @@ class Recipe(Asked, ABC):
             raise ModelError("the number of released records must be a whole number.", hint="For example records=1000")
         if self.records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
-        check_records(self.records)
+        check_records(self.records, in_parts=True)  # where they are made is not known yet
+
+    def makes_parts(self, mechanism: Mechanism, public: Public) -> bool:
+        """Whether records need not be in memory at once where a cluster writes them."""
+        return mechanism.draws_blocks
 
     @abstractmethod
     def calibrate(self, public: Public) -> Mechanism:
@@ -215,7 +222,17 @@ def check_copies(copies: int, records: int | None, *, most: int, guessed: bool =
         )
 
 
-def check_records(records: int) -> None:
+def most_records(*, in_parts: bool) -> int:
+    """As many as are released at once; `in_parts`: a cluster writes them."""
+    return MOST_PUBLISHED if in_parts else MOST_RECORDS
+
+
+def check_records(records: int, *, in_parts: bool = False) -> None:
     """Records that were asked for or chosen, before anything is paid."""
-    if records > MOST_RECORDS:
-        raise ModelError(f"at most {MOST_RECORDS:,} records can be released at once.", hint="Ask for fewer records")
+    if records <= (most := most_records(in_parts=in_parts)):
+        return
+    words, hint = "", "Ask for fewer records"
+    if not in_parts:
+        words = " from the memory of one computer"
+        hint += "; of a table on Spark an Urn, Discover, NoisyTree or Marginals is written in parts"
+    raise ModelError(f"at most {most:,} records can be released at once{words}.", hint=hint)

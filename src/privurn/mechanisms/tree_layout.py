@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from privurn.cell_tree import CellTree
 from privurn.errors import FormatError, ModelError
+from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import PerturbedTree, check_cells, tree_shape
 from privurn.mechanisms.recipe import Public, Recipe, check_copies, option
 from privurn.privacy.additive_noise import noise_deviation
@@ -221,6 +222,10 @@ class NoisyTree(Recipe):
         if self.guess is not None and (int(self.guess) != self.guess or self.guess < 1):
             raise ModelError("guess must be a positive whole number.", hint="For example guess=20")
         check_copies(self.copies, self.records, most=MOST_COPIES, guessed=True)
+
+    def makes_parts(self, mechanism: Mechanism, public: Public) -> bool:
+        """They are known by the counts of cells."""
+        return True
 
     def calibrate(self, public: Public) -> PerturbedTree:
         """The layout and the least noise."""

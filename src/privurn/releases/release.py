@@ -22,7 +22,7 @@ from privurn.mechanisms.base_measures import FreshLabels
 from privurn.mechanisms.choice import check_recipe, choose, offering, usual
 from privurn.mechanisms.label_discovery import OTHER, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.recipe import Public, Recipe
+from privurn.mechanisms.recipe import Public, Recipe, check_records, most_records
 from privurn.privacy.entropy import Entropy, SystemEntropy
 from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
@@ -32,6 +32,7 @@ from privurn.tables import Source, blocks, count_cells, count_labels, decode, de
 from privurn.tables.blocks import Blocks
 from privurn.tables.column_names import unused
 from privurn.tables.engine import Tasks
+from privurn.tables.output import decode_rows
 from privurn.tables.special_cells import SpecialCells
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def release(
         cells=size,
         guarantee=guarantee,
         domain=named if isinstance(named, JointDomain) else None,
+        in_parts=tasks is not None,
     )
     job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind, tasks)
     if isinstance(named, JointDomain):
@@ -208,7 +210,7 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     stated = domain.to_json()
     mechanism, remarks, payment = job.chosen(domain=stated)
     job.progress("drawing")
-    if (parts := _in_blocks(job, mechanism, domain)) is not None:
+    if (parts := _in_blocks(job, mechanism, job.counts, lambda cells: decode_rows(cells, domain))) is not None:
         return job.finish(mechanism, table=parts, domain=stated, payment=payment, remarks=remarks)
     drawn = mechanism.draw(job.counts, entropy=job.entropy)
     if not mechanism.measures:
@@ -220,14 +222,15 @@ def _public_domain(job: _Job, domain: JointDomain) -> Release:
     return replace(made, measured=True).with_records(lambda: _synthetic(job, mechanism, drawn, domain))
 
 
-def _in_blocks(job: _Job, mechanism: Mechanism, domain: JointDomain) -> Blocks | None:
+def _in_blocks(job: _Job, mechanism: Mechanism, counts: CountTable, decode: Callable[[Any], Any]) -> Blocks | None:
     """Records for a cluster to write, where the table is on one and they are too many for this computer."""
-    if job.tasks is None or mechanism.records <= blocks.SIZE or domain.spread:
+    if job.tasks is None or mechanism.records <= blocks.SIZE or not mechanism.draws_blocks:
         return None
-    counts = mechanism.draw_blocks(job.counts, size=blocks.SIZE, entropy=job.entropy)
-    if counts is None:
-        return None
-    return Blocks.drawn(counts, decode=lambda cells: decode(cells, domain), words=job.entropy.words, tasks=job.tasks)
+    drawn = CountTable(np.empty(0, np.int64), np.empty(0, np.int64))
+    for each in mechanism.draw_blocks(counts, size=blocks.SIZE, entropy=job.entropy):
+        drawn = drawn.plus(each)
+        job.progress(f"drawing: {drawn.n:,} of {mechanism.records:,} records")
+    return Blocks.drawn([drawn], decode=decode, words=job.entropy.words, tasks=job.tasks)
 
 
 def _synthetic(job: _Job, mechanism: Any, drawn: Any, domain: JointDomain) -> SyntheticTable:
@@ -249,16 +252,26 @@ def _check_spread(recipe: Recipe, domain: JointDomain) -> None:
 def _discovered_labels(job: _Job, column: str) -> Release:
     """Open labels: pay for everything, discover the labels, then the urn on them and "other"."""
     recipe: Any = job.recipe
+    in_parts = job.public.in_parts
     with offering(recipe, job.public):
         discovery, rest = recipe.split(job.public.guarantee)
+        check_records(recipe.records or job.counts.n, in_parts=in_parts)
     whole = Spent(guarantee=job.public.guarantee, rho=None, description=recipe.alias)  # the urn is not known yet
     payment = job.payer.pay(whole, n=job.counts.n)
     job.progress("drawing")
     labels, kept = kept_counts(job.counts, discovery.discover(job.counts))
     mechanism, remarks = recipe.then(discovery, rest, n=job.counts.n, labels=len(labels))
+    if mechanism.records > (most := most_records(in_parts=in_parts)):  # chosen, and known only after payment
+        mechanism, remarks = replace(recipe, records=most).then(discovery, rest, n=job.counts.n, labels=len(labels))
     other = unused(OTHER, labels)
     names = np.array([*labels, other], dtype=object)
-    table = decode_labels(names[mechanism.draw(kept, entropy=job.entropy).cells].tolist(), column)
+
+    def decoded(cells: Any) -> Any:
+        return decode_labels(names[cells].tolist(), column)
+
+    table = _in_blocks(job, mechanism.urn, kept, lambda cells: (decoded(cells), {}))
+    if table is None:
+        table = decoded(mechanism.draw(kept, entropy=job.entropy).cells)
     domain = {"kind": "open-labels", "column": column, "labels": labels, "other": other}
     return job.finish(mechanism, table=table, domain=domain, payment=payment, remarks=remarks)
 

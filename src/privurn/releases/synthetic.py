@@ -21,9 +21,10 @@ from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.entropy import SeededEntropy
-from privurn.tables import blocks, decode
+from privurn.tables import blocks
 from privurn.tables.blocks import Blocks
 from privurn.tables.engine import Tasks
+from privurn.tables.output import decode_rows
 
 Whole = NDArray[np.int64]
 
@@ -46,27 +47,26 @@ def synthetic_table(
     """
     rng = np.random.default_rng(seed)
     if copies == 1:
-        tables = [face_value_counts(measured, records=records, rng=rng)]
+        tables = [face_value_counts(measured, records=records, rng=rng, in_parts=tasks is not None)]
     else:
         tables = list(drawn_tables(measured, copies, rng=rng))
-        check_records(sum(int(each.sum()) for each in tables))
-    if tasks is not None and not domain.spread and sum(int(each.sum()) for each in tables) > blocks.SIZE:
-        return SyntheticTable(_in_blocks(tables, domain=domain, rng=rng, seed=seed, tasks=tasks), copies, seed)
+        check_records(sum(int(each.sum()) for each in tables), in_parts=tasks is not None)
+    if tasks is not None and sum(int(each.sum()) for each in tables) > blocks.SIZE:
+        return SyntheticTable(_in_blocks(tables, domain=domain, seed=seed, tasks=tasks), copies, seed)
     return SyntheticTable(records_of(tables, domain=domain, rng=rng, seed=seed), copies, seed)
 
 
-def _in_blocks(tables: list[Whole], *, domain: JointDomain, rng: np.random.Generator, seed: int, tasks: Tasks) -> Blocks:
-    """What `records_of` makes, by the counts of blocks; the cells of each copy have numbers of their own."""
+def _in_blocks(tables: list[Whole], *, domain: JointDomain, seed: int, tasks: Tasks) -> Blocks:
+    """What `records_of` makes, by the counts of cells; those of each copy have numbers of their own."""
 
     def decoded(cells: Whole) -> Any:
-        made = decode(cells % domain.size, domain)
-        return made if len(tables) == 1 else made.add_column(0, copy_column(domain.columns), [cells // domain.size + 1])
+        made, widths = decode_rows(cells % domain.size, domain)
+        if len(tables) == 1:
+            return made, widths
+        numbered = made.add_column(0, copy_column(domain.columns), [cells // domain.size + 1])
+        return numbered, {j + 1: each for j, each in widths.items()}
 
-    counts = (
-        CountTable(copy * domain.size + each.values, each.counts)
-        for copy, table in enumerate(tables)
-        for each in blocks.split(table, size=blocks.SIZE, rng=rng)
-    )
+    counts = [CountTable.from_cells(copy * domain.size + np.arange(domain.size), table) for copy, table in enumerate(tables)]
     return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(seed).words, tasks=tasks)
 
 

@@ -64,7 +64,7 @@ def release_table(
         n = None if secret else source.size()
         if n is not None:
             check_rows(n)
-        public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns)
+        public = Public(n=n, cells=columns.size, guarantee=guarantee, table=columns, in_parts=source.tasks is not None)
         mechanism, remarks = choose(recipe, public)
         layout: Any = mechanism.layout  # type: ignore[attr-defined]  # of the only kind of mechanism for whole tables
         progress("counting")

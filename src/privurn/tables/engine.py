@@ -44,8 +44,8 @@ class Tasks(Protocol):
     def answers(self, task: Task, number: int, /) -> list[Answered]:
         """Of tasks 0, 1, ..., in order. A task that was lost may be run again, and gives the same file under another name."""
 
-    def frame(self, blocks: Any, /) -> Any:
-        """The records of blocks as a frame of the engine's own kind."""
+    def frame(self, rows: Any, groups: list[Any], places: list[tuple[int, int]], /) -> Any:
+        """The records of blocks (`tables.part_sample.expanded`) as a frame of the engine's own kind."""
 
     def check(self, n: int, /) -> None:
         """Before anything is paid: a refusal where n records could not be noised, whatever they hold."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from privurn.tables.blocks import InParts
 from privurn.tables.engine import Answer, Answered, Task, Work
+from privurn.tables.part_sample import expanded
 from privurn.tables.staged import Staged, in_order, with_words
 
 ROWS = 2**17
@@ -32,8 +32,12 @@ class Here:
         """Parts that are read here."""
         return [task(each) for each in staged.parts()]
 
-    def frame(self, blocks: InParts) -> Any:
+    def frame(self, rows: Any, groups: list[Any], places: list[tuple[int, int]]) -> Any:
         """An Arrow table."""
-        return blocks.to_arrow()
+        import pyarrow as pa
 
-    staged_frame = frame
+        return pa.concat_tables(expanded(rows, groups[own], number) for own, number in places)
+
+    def staged_frame(self, staged: Staged) -> Any:
+        """An Arrow table."""
+        return staged.to_arrow()

@@ -53,6 +53,28 @@ def decode(
     return pa.table(columns)
 
 
+def decode_rows(cells: NDArray[np.int64], domain: JointDomain) -> tuple[Any, dict[int, NDArray[np.float64]]]:
+    """Records that others spread out in their bins (`part_file.spread_out`): at midpoints, and the widths of the bins."""
+    import pyarrow as pa
+
+    columns, rest = {}, cells
+    widths: dict[int, NDArray[np.float64]] = {}
+    for j, (name, column) in enumerate(domain.columns.items()):
+        rest, own = np.divmod(rest, column.size)
+        columns[name], found = _decode_bins(own, column)
+        widths |= {} if found is None else {j: found}
+    return pa.table(columns), widths
+
+
+def decode_cells(columns: Mapping[str, ColumnDomain], rows: int) -> tuple[Any, dict[int, NDArray[np.float64]]]:
+    """Likewise what each cell of each column stands for, side by side; shorter columns repeat their last."""
+    import pyarrow as pa
+
+    found = {name: _decode_bins(np.minimum(np.arange(rows), each.size - 1), each) for name, each in columns.items()}
+    widths = {j: each for j, (_, each) in enumerate(found.values()) if each is not None}
+    return pa.table({name: values for name, (values, _) in found.items()}), widths
+
+
 def decode_side_by_side(cells: Sequence[NDArray[Any]], columns: Mapping[str, ColumnDomain], *, entropy: Integers) -> Any:
     """Arrow table of records whose cells are given column by column."""
     import pyarrow as pa
@@ -99,6 +121,22 @@ def _decode_column(cells: NDArray[np.int64], domain: ColumnDomain, *, spread: In
     return _arrow(released, null)
 
 
+def _decode_bins(cells: NDArray[np.int64], domain: ColumnDomain) -> tuple[Any, NDArray[np.float64] | None]:
+    """Released values, and the widths of the bins if they are to be spread out there."""
+    import pyarrow as pa
+
+    values = _decode_column(cells, domain)
+    if isinstance(domain, Bins) and domain.within == "uniform":
+        return values.cast(pa.float64()), _widths(as_bins(domain))[cells]
+    return values, None
+
+
+def _widths(domain: Bins) -> NDArray[np.float64]:
+    """Of all cells; 0 where these are no bins."""
+    widths = np.array([float(Fraction(b) - Fraction(a)) for a, b in pairwise(domain.edges)])
+    return np.append(widths, [0.0] * (domain.size - domain.n_values))
+
+
 def _fits(value: Any) -> bool:
     """Whether Arrow's 64-bit integers hold a category, if it is one."""
     return not isinstance(value, int) or -(2**63) <= value < 2**63
@@ -106,8 +144,7 @@ def _fits(value: Any) -> bool:
 
 def _offsets(cells: NDArray[np.int64], domain: Bins, spread: Integers) -> NDArray[np.float64]:
     """Distances from the bins' midpoints, strictly inside the bins; 0 for records in no bin. Adds no information on them."""
-    widths = np.array([float(Fraction(b) - Fraction(a)) for a, b in pairwise(domain.edges)])
-    own = np.append(widths, [0.0] * (domain.size - domain.n_values))[cells]
+    own = _widths(domain)[cells]
     places = spread.integers(WITHIN_STEPS, size=len(cells))
     offsets: NDArray[np.float64] = own * ((2 * places + 1 - WITHIN_STEPS) / (2 * WITHIN_STEPS))
     return offsets

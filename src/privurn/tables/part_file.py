@@ -48,40 +48,64 @@ def arranged(places: Any, counts: Any, words: Callable[[int], Any]) -> Any:
     return np.repeat(places, counts)[arrangement(int(counts.sum()), words)]
 
 
-def drawn_records(rows: Any, places: Any, counts: Any, key: bytes) -> Any:
+def drawn_records(rows: Any, held: Any, more: Any, key: bytes) -> Any:
     """A block of records that are known by how often each of the distinct `rows` is there."""
     import pyarrow as pa
 
-    return rows.take(pa.array(arranged(places, counts, key_stream(key))))
+    words = key_stream(key)
+    own, counts = held
+    places = arranged(own, counts, words)
+    return spread_out(rows.take(pa.array(places)), more[0], [places] * rows.num_columns, words)
 
 
-def side_by_side(rows: Any, classes: Any, columns: Any, fine: Any, redraw: Any, copy: Any, key: bytes) -> Any:
+def spread_out(table: Any, widths: Any, places: Any, words: Callable[[int], Any]) -> Any:
+    """Records in bins, drawn uniformly within them: at the middle of one of 2^20 equal parts of the bin.
+
+    `widths` are those of the bins by the place of a column, and there by the place in it that each record is from.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute
+
+    for j, own in widths.items():
+        steps = (words(table.num_rows) >> np.uint64(44)).astype(np.int64)
+        offsets = own[places[j]] * ((2 * steps + 1 - 2**20) / 2**21)
+        numbers = pa.compute.add(table.column(j), pa.array(offsets))
+        table = table.set_column(j, table.schema.field(j), numbers)
+    return table
+
+
+def side_by_side(rows: Any, held: Any, more: Any, key: bytes) -> Any:
     """A block of a whole table, whose columns are known class by class, and independent of each other within a class.
 
-    `classes` has the number of records of each class, `columns` cells and counts of each column, one class after the other. Of
-    `fine` columns these are ranges, in place of which cells are put at random, as often as they are counted. `redraw` is what
-    records in structurally empty cells are drawn again by, if there are such cells. `rows` has what a column's cells stand for,
-    and where there are copies, their numbers before that.
+    `held` are the number of records of each class, for each column the counts of its cells, a row for each class, and those of
+    fine columns, which are counted by ranges there, in place of which cells are put at random. `more` is what records in
+    structurally empty cells are drawn again by, if there are such cells, the number of a copy, if there are copies, and how
+    records are spread out in bins. `rows` has what a column's cells stand for, and where there are copies, their numbers before
+    that.
     """
     import numpy as np
     import pyarrow as pa
 
+    (classes, columns, fine), (redraw, copy, widths) = held, more
     words, size = key_stream(key), int(classes.sum())
     own = np.repeat(np.arange(len(classes)), classes)
-    first, *others = (np.repeat(*each) for each in columns)
+    numbers = (np.broadcast_to(np.arange(each.shape[1], dtype=np.uint16), each.shape) for each in columns)
+    first, *others = (np.repeat(each.ravel(), counts.ravel()) for each, counts in zip(numbers, columns, strict=True))
     cells = [first, *(each[arrangement(size, words, own)] for each in others)]  # each is paired with the first
     if redraw is not None:
         zeros, weights, ends = redraw
         if not leave_empty(cells, zeros, weights, ends, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53):
             raise ValueError("the structural zeros leave next to no room for records.")
-    for j, each in fine.items():
-        order, cells[j] = arrangement(size, words, cells[j]), np.empty(size, each[0].dtype)
-        cells[j][order] = np.repeat(*each)
+    for j, (counts, _) in fine.items():
+        order, cells[j] = arrangement(size, words, cells[j]), np.empty(size, np.uint16)
+        cells[j][order] = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
     if copy is not None:
         cells.insert(0, np.full(size, copy))
     order = arrangement(size, words)
-    values = [column.take(pa.array(each[order])) for column, each in zip(rows.columns, cells, strict=True)]
-    return pa.table(values, schema=rows.schema)
+    cells = [each[order] for each in cells]
+    values = [column.take(pa.array(each)) for column, each in zip(rows.columns, cells, strict=True)]
+    return spread_out(pa.table(values, schema=rows.schema), widths, cells, words)
 
 
 def leave_empty(cells: Any, zeros: Any, weights: Any, ends: Any, uniforms: Callable[[int], Any], most: int = 1_000) -> bool:

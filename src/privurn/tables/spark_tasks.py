@@ -18,9 +18,9 @@ from typing import Any
 from privurn.counts import other_size
 from privurn.errors import FormatError
 from privurn.output_files import PARTIAL
-from privurn.tables import blocks, part_file
-from privurn.tables.blocks import Blocks
+from privurn.tables import blocks, part_file, part_sample
 from privurn.tables.engine import Answer, Answered, Task, Work
+from privurn.tables.part_sample import expanded
 from privurn.tables.spark_files import replaced_errors, spark_schema
 from privurn.tables.staged import WORD, Staged, in_order, with_words
 
@@ -47,12 +47,10 @@ class SparkTasks:
         with replaced_errors("write or read the release"), self.session() as session:
             return _in_order(_numbers(session, number).mapInArrow(_answering(task), ANSWER).toArrow(), number)
 
-    def frame(self, blocks: Blocks) -> Any:
+    def frame(self, rows: Any, groups: list[Any], places: list[tuple[int, int]]) -> Any:
         """A Spark frame, expanded block by block whenever it is read, and the same each time."""
         with self.session() as session:
-            schema = spark_schema(blocks.rows)
-            held = [(each.expand, each.held) for each in blocks.blocks]
-            return _numbers(session, len(held)).mapInArrow(_expanding(blocks.rows, held), schema)
+            return _numbers(session, len(places)).mapInArrow(_expanding(rows, groups, places), spark_schema(rows))
 
     def check(self, n: int) -> None:
         """Executors have this privurn, and write where this computer reads, if they will have to."""
@@ -158,7 +156,8 @@ def _grouping(task: Callable[[Any], Answered]) -> Callable[[Any], Any]:
 def _numbers(session: Any, number: int) -> Any:
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(part_file)
+    for each in (part_file, part_sample):
+        cloudpickle.register_pickle_by_value(each)
     return session.range(0, number, 1, numPartitions=number)
 
 
@@ -175,11 +174,10 @@ def _answering(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return answering
 
 
-def _expanding(rows: Any, held: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _expanding(rows: Any, groups: list[Any], places: list[tuple[int, int]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def expanding(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                expand, own = held[number]
-                yield from expand(rows, *own).to_batches(max_chunksize=2**17)
+            for own, block in (places[number] for number in batch.column(0).to_pylist()):
+                yield from expanded(rows, groups[own], block).to_batches(max_chunksize=2**17)
 
     return expanding

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from privurn.tables import blocks
-from privurn.tables.blocks import InParts
+from privurn.tables.blocks import InParts, Wave
 from privurn.tables.column_names import places
-from privurn.tables.engine import Answered
+from privurn.tables.engine import Answered, Tasks
 from privurn.tables.output import for_spreadsheets
 from privurn.tables.part_file import write_records
 
@@ -77,16 +77,32 @@ class Staged(InParts):
         """Read from the files whenever it is asked for."""
         return self.tasks.staged_frame(self)
 
-    def write(self, folder: Path, file_format: str) -> list[Answered]:
-        """Random parts, each in the order of its words."""
-        where, like = str(folder.absolute()), self.rows
+    def waves(self) -> Iterator[Wave]:
+        """One of all parts: Spark brings their records together at once."""
+        yield StagedWave(self)
+
+
+@dataclass(frozen=True, eq=False)
+class StagedWave:
+    """All parts, random ones, each in the order of its words."""
+
+    staged: Staged
+
+    @property
+    def parts(self) -> int:
+        """About so many."""
+        return -(-WORDS // self.staged.width)
+
+    def write(self, tasks: Tasks, folder: Path, file_format: str) -> list[Answered]:
+        """By a task for each part."""
+        where, like = str(folder.absolute()), self.staged.rows
 
         def task(staged: Any) -> Answered:
             table = in_order(staged, like)
             return write_records(for_spreadsheets(table) if file_format == "csv" else table, where, file_format)
 
-        return self.tasks.grouped(self, task)
+        return tasks.grouped(self.staged, task)
 
     def are(self, rows: list[int]) -> bool:
         """Whether parts of so many records are these."""
-        return sum(rows) == self.records
+        return sum(rows) == self.staged.records

@@ -4,7 +4,7 @@ Reading is strict. A published value that the domain does not hold is an error: 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,7 @@ class Observed:
         size = len(self.labels) if self.domain is None else self.domain.size
         if self.counts.shape[-1:] != (size,) or not np.all(np.isfinite(self.counts)):
             raise ModelError("a release needs one number for each cell of its domain.")
-        if self.publishes_records and int(self.counts.sum()) == 1:
+        if self.publishes_records and int(self.counts.sum()) == self.mechanism.records == 1:  # not a part of more
             raise ModelError(
                 "one released record says next to nothing about a distribution.",
                 hint="Ask the custodian for a release of at least two records",
@@ -94,8 +94,12 @@ def observe(source: Any) -> Observed:
     if isinstance(source, Observed):
         return source
     found = verified(source)
-    with found.open() as table:
-        return _read(table, found)
+    read: list[Observed] = []
+    for part in found.open_parts():
+        with part as table:
+            own = _read(table, found)
+        read = [replace(read[0], counts=read[0].counts + own.counts) if read else own]
+    return read[0]
 
 
 def check_same_data(found: Sequence[Observed]) -> None:

@@ -14,15 +14,15 @@ import numpy as np
 from privurn.errors import ModelError
 from privurn.inference.tables.fine import drawn_ranges, put_values, usual_ranges
 from privurn.inference.tables.fit import AT_FACE_VALUE, Fit, FitSettings, Progress, draw_mixture, fit_mixture
-from privurn.inference.tables.in_blocks import TableBlock, can_be_blocks, table_blocks, values_of
+from privurn.inference.tables.in_blocks import table_lot, values_of
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginals_layout import MOST_COPIES
 from privurn.mechanisms.published import copy_column
-from privurn.mechanisms.recipe import MOST_RECORDS, check_copies, check_records
+from privurn.mechanisms.recipe import check_copies, check_records, most_records
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.privacy.entropy import SeededEntropy
 from privurn.tables import blocks
-from privurn.tables.blocks import Blocks
+from privurn.tables.blocks import Blocks, Lot
 from privurn.tables.engine import Tasks
 from privurn.tables.output import decode_side_by_side
 
@@ -45,18 +45,20 @@ def synthetic_table(
     left to them.
     """
     check_copies(copies, records, most=MOST_COPIES)
-    if table.mechanism.n is None and copies == 1 and records is None:  # known only after payment, and so never refused
-        records = max(1, min(round(table.n), MOST_RECORDS))
-    expected = copies * (round(table.n) if records is None else records)
-    check_records(expected)
     if table.domain is None:
         raise ModelError("records need the columns' domains.")
+    in_parts = tasks is not None and not (table.domain.zero_cells and table.trees)
+    if table.mechanism.n is None and copies == 1 and records is None:  # known only after payment, and so never refused
+        records = max(1, min(round(table.n), most_records(in_parts=in_parts)))
+    expected = copies * (round(table.n) if records is None else records)
+    check_records(expected, in_parts=in_parts)
     found: list[Any] = []
     sizes: list[int] = []
-    parts: list[TableBlock] = []
+    lots: list[Lot] = []
     ranges = [usual_ranges(table)] if copies == 1 else drawn_ranges(table, copies, seed=seed)
-    in_blocks = tasks is not None and expected > blocks.SIZE and can_be_blocks(table.domain, ranges[0])
+    in_blocks = in_parts and expected > blocks.SIZE
     zeros, entropy = table.domain.zero_cells, SeededEntropy(seed)
+    rows, widths = values_of(table.domain, copies)
     for number in range(copies):
         if copies == 1:
             fit = fit_mixture(table, seed=seed, settings=settings or AT_FACE_VALUE, progress=progress)
@@ -67,13 +69,14 @@ def synthetic_table(
         own: dict[str, Any] = {"seed": seed, "number": number, "zeros": zeros}
         if in_blocks:
             copy = None if copies == 1 else number
-            parts += table_blocks(fit.mixture, sizes[-1], **own, ranges=ranges[number], copy=copy, words=entropy.words)
+            own |= {"ranges": ranges[number], "copy": copy, "key": entropy.words(4).tobytes(), "widths": widths}
+            lots.append(table_lot(fit.mixture, sizes[-1], **own))
             continue
         made = synthetic_cells(fit.mixture, sizes[-1], **own)
         put_values(made, ranges[number], rng=np.random.default_rng([seed, 8, number]))
         found.append(made)
     if tasks is not None and in_blocks:
-        return Blocks(values_of(table.domain, copies), blocks=tuple(parts), tasks=tasks), fit
+        return Blocks(rows, lots=tuple(lots), tasks=tasks), fit
     cells = np.concatenate(found, axis=1)
     decoded = decode_side_by_side(list(cells), table.domain.columns, entropy=entropy)
     if copies == 1:

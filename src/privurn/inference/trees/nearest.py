@@ -37,15 +37,18 @@ def face_value_counts(
     size: SizePrior | None = None,
     ordered: bool = True,
     detail: float = 1.0,
+    in_parts: bool = False,
 ) -> Whole:
     """How many of so many records each cell of the domain gets; of as many as were measured, where that is left out.
+
+    `in_parts`: they need not be in memory.
 
     All else as in `nearest_counts`.
     """
     found = nearest_counts(measured, rng=rng, base=base, size=size, ordered=ordered, detail=detail)
     weight = float(found.counts.sum() + found.special.sum())
     wanted = round(weight) if records is None else records
-    check_records(wanted)
+    check_records(wanted, in_parts=in_parts)
     if weight <= 0.0:
         raise ModelError("the measurements tell of no record at all.")
     scale = wanted / weight
