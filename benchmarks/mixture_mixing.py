@@ -77,7 +77,7 @@ BEST = {f"{name}, regrouped": f"{name}, plain" for name, (_, make) in RECORDS.it
 """What `fit_mixture` takes by itself, and what it is compared with."""
 
 LIMIT, TIMES, OTHERS = 1000, 8, 100
-CHAINS, KEPT = 4, 500
+CHAINS, KEPT = 4, 2500
 """Chains, and about so many draws of each that are kept."""
 
 POINTS = (-5.0, -2.5, 0.0, 2.5, 5.0)
