@@ -77,8 +77,8 @@ BEST = {f"{name}, regrouped": f"{name}, plain" for name, (_, make) in RECORDS.it
 """What `fit_mixture` takes by itself, and what it is compared with."""
 
 LIMIT, TIMES, OTHERS = 1000, 8, 100
-CHAINS, KEPT = 4, 500
-"""Chains, and about so many draws of each that are kept."""
+CHAINS, KEPT = 4, 2500
+"""Chains, and about so many draws of each that are kept: all of the slowest sampler, whose draws are worth most."""
 
 POINTS = (-5.0, -2.5, 0.0, 2.5, 5.0)
 GRID = BOUNDS[0] + (BOUNDS[1] - BOUNDS[0]) * (np.arange(256) + 0.5) / 256
