@@ -49,8 +49,8 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
     All have the same noise; but with Laplace noise leaves more than one depth below d* get half the budget of another depth,
     and 0.3 of all of it where they are further below it than a spacing. Where n is `secret` the total is one more thing to be
-    measured: down to the leaves Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node
-    is then measured there.
+    measured: Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node is then measured
+    there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
@@ -65,12 +65,13 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
             raise ModelError("a tree of one cell has nothing to measure where n is public.", hint="Use a finer domain")
         return TreeLayout((0,), (1.0,))
     worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
+    spread_out = below_total if secret and noise == "discrete-laplace" else spread
     if worthwhile > depth - spacing:
-        depths = below_total(depth, spacing) if secret and noise == "discrete-laplace" else spread(float(depth), spacing)
+        depths = spread_out(float(depth), spacing)
         last = LEAVES_WEIGHT if noise == "discrete-laplace" and len(depths) > 1 and worthwhile < depth - 1 else 1.0
         each = 1.0 / (len(depths) - 1 + last)
         return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
-    coarse = spread(worthwhile, spacing)
+    coarse = spread_out(worthwhile, spacing)
     leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
     return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))
 
@@ -85,16 +86,16 @@ def spread(last: float, spacing: float) -> tuple[int, ...]:
     return tuple(sorted({math.ceil(end * i / count) for i in range(1, count + 1)}))
 
 
-def below_total(last: int, spacing: float) -> tuple[int, ...]:
+def below_total(last: float, spacing: float) -> tuple[int, ...]:
     """Depths spread evenly below a depth above the root, that of an unknown total; here the wide gaps are below.
 
     The shares up to a cell of a skewed column are off by the sum of all ranges beyond it, which a public n would tie down.
 
-    >>> below_total(12, 4.0), below_total(10, 4.0), below_total(2, 4.0)
+    >>> below_total(12.0, 4.0), below_total(10.0, 4.0), below_total(2.0, 4.0)
     ((3, 7, 12), (2, 6, 10), (2,))
     """
-    count = max(1, round((last + 1) / spacing))
-    return tuple(sorted({max(1, (last + 1) * i // count - 1) for i in range(1, count + 1)}))
+    count, end = max(1, round((last + 1.0) / spacing)), max(1, round(last)) + 1
+    return tuple(sorted({max(1, end * i // count - 1) for i in range(1, count + 1)}))
 
 
 def calibrate_noisy_tree(

@@ -41,6 +41,9 @@ REACH = 40.0
 LARGEST, LEAST = 700.0, -1e6
 """Of logarithms: that of the least mass which is told from none, and what stands for none."""
 
+TAIL = 8.0
+"""Minus the logarithm of what the first windows leave out on either side of a node, at most, about."""
+
 FEW = 4
 """Fewer splits with one share r of the base measure than this do not get a table of their own."""
 
@@ -115,7 +118,7 @@ class Propagation:
     def _allowed(self, depth: int) -> Ends:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""
         fit = self.fit[depth]
-        tail = 4.0 + np.log(len(fit.mean))
+        tail = max(4.0 + np.log(len(fit.mean)), TAIL)
         heavy = any(kind == "laplace" for kind, _ in self.measured.noise)
         reach = np.sqrt(fit.variance) * (max(np.sqrt(2.0 * tail), tail / np.sqrt(2.0)) if heavy else np.sqrt(2.0 * tail))
         most = np.inf if self.measured.total is None else float(self.measured.total)
