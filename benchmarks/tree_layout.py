@@ -89,7 +89,7 @@ def main(repeats: int = 1) -> None:
         print(f"\n{noise}: 10,000 W1 / TV\n{'n':>9}{'epsilon':>9}  layout")
         for n, epsilon in SETTINGS:
             deviation = math.sqrt(2.0) / epsilon
-            rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n)
+            rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n, secret=True)
             layouts = {"leaves": even((12,)), "5, 12": even((5, 12)), "4, 8, 12": even((4, 8, 12))}
             layouts |= {"2, 4, .., 12": even((2, 4, 6, 8, 10, 12)), f"rule ({', '.join(map(str, rule.depths))})": rule}
             for name, layout in layouts.items():

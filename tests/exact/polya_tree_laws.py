@@ -64,7 +64,7 @@ def indices_log(splits, indices):
     for depth in range(splits.depth):
         used = [i for (d, _), i in zip(split_nodes(splits), indices, strict=True) if d == depth]
         counted = np.bincount(used, minlength=size) if used else np.zeros(size)
-        total += gammaln(size * HYPER) - gammaln(size * HYPER + len(used)) + np.sum(gammaln(HYPER + counted) - gammaln(HYPER))
+        total += gammaln(sum(HYPER)) - gammaln(sum(HYPER) + len(used)) + np.sum(gammaln(HYPER + counted) - gammaln(HYPER))
     return total
 
 
@@ -113,7 +113,7 @@ class Enumerated:
         table = self.tables[which]
         offset = np.concatenate([[0], np.cumsum([splits.tree.nodes(d) for d in range(splits.depth + 1)])])
         concentrations = np.zeros(offset[splits.depth], np.int64)
-        found = np.full((splits.depth, len(CONCENTRATIONS)), HYPER)
+        found = np.tile(HYPER, (splits.depth, 1))
         for (depth, u), index in zip(split_nodes(splits), indices, strict=True):
             concentrations[offset[depth] + u] = index
             found[depth, index] += 1

@@ -594,7 +594,17 @@ def test_layouts_grow_finer_with_the_records_and_end_at_the_leaves(noise):
             before = finest
     with pytest.raises(ModelError, match="one cell"):
         tree_layout(CellTree((1,)), noise=noise, flat_deviation=3.0, n=100)
-    assert tree_layout(CellTree((1,)), noise=noise, flat_deviation=3.0, n=100, root=True).depths == (0,)
+    assert tree_layout(CellTree((1,)), noise=noise, flat_deviation=3.0, n=100, secret=True).depths == (0,)
+
+
+@pytest.mark.parametrize(("cells", "depths"), [(32, (2, 5)), (1024, (2, 6, 10)), (4096, (3, 7, 12)), (5001, (2, 6, 9, 13))])
+def test_an_unknown_total_counts_as_one_more_depth(cells, depths):
+    """Where the leaves are within reach, and the noise is Laplace noise."""
+    tree, many = CellTree((cells,)), {"flat_deviation": 1.0, "n": 10**7}
+    found = tree_layout(tree, noise=LAPLACE, secret=True, **many)
+    assert found.depths == depths
+    assert len(set(found.precisions)) == 1
+    assert tree_layout(tree, noise=GAUSSIAN, secret=True, **many) == tree_layout(tree, noise=GAUSSIAN, **many)
 
 
 @pytest.mark.parametrize(("epsilon", "n", "kind"), [(0.1, 10**6, GAUSSIAN), (1.0, 1000, LAPLACE)])

@@ -107,7 +107,7 @@ def prior_draw(tree, n, rng):
     """Weights, concentrations and counts from the prior; the state that the chain would hold."""
     splits = Splits(tree)
     sizes = [tree.nodes(depth) for depth in range(tree.depth + 1)]
-    weights = rng.dirichlet(np.full(len(CONCENTRATIONS), HYPER), tree.depth)
+    weights = rng.dirichlet(HYPER, tree.depth)
     nodes, indices = [np.array([n])], []
     for depth in range(tree.depth):
         index = rng.choice(len(CONCENTRATIONS), sizes[depth], p=weights[depth])

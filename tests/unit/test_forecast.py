@@ -14,7 +14,7 @@ from privurn.cli.main import app
 from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.inference.trees.gaussian import gaussian_fit
-from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.choice import LeastError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.forecast import Expected, OrderedCells, expected_errors, unordered_tables
@@ -81,10 +81,10 @@ def test_two_columns_are_judged_by_their_margins_and_special_cells_are_left_out(
 
 
 def test_shares_of_the_tree_have_the_prior_law():
-    """Of two cells: mean 1/2, and the mean of r(1 - r)/(a + 1) over the concentrations as their variance."""
+    """Of two cells: mean 1/2, and the mean of r(1 - r)/(a + 1) over the concentrations, by their weights, as their variance."""
     splits, rng = Splits(CellTree((2,))), np.random.default_rng(3)
     drawn = np.array([polya_shares(splits, rng=rng)[0] for _ in range(4000)])
-    variance = np.mean([0.25 / (a + 1.0) for a in CONCENTRATIONS])
+    variance = np.average([0.25 / (a + 1.0) for a in CONCENTRATIONS], weights=HYPER)
     assert abs(drawn.mean() - 0.5) < 5.0 * np.sqrt(variance / len(drawn))
     assert drawn.var() == pytest.approx(variance, rel=0.1)
 
@@ -110,7 +110,17 @@ def test_every_row_that_can_be_simulated_has_its_errors_and_the_default_has_the_
     assert found == planned(2000, 101, PAIR)  # the same whenever it is asked for
 
 
-@pytest.mark.parametrize(("n", "cells", "epsilon", "delta"), [(20, 2, 4.0, 1e-6), (300, 7, 0.1, 0.0), (1000, 16, 4.0, 1e-3)])
+@pytest.mark.parametrize(
+    ("n", "cells", "epsilon", "delta"),
+    [
+        (20, 2, 4.0, 1e-6),
+        (20, 3, 1.0, 0.0),
+        (300, 7, 0.1, 0.0),
+        (1000, 16, 4.0, 1e-3),
+        (200, 32, 0.1, 1e-6),
+        (1000, 64, 0.1, 0.0),
+    ],
+)
 def test_of_ordered_cells_the_tree_has_the_least(n, cells, epsilon, delta):
     """So no release has to ask."""
     found = planned(n, cells, Guarantee(epsilon=epsilon, delta=delta))
@@ -201,6 +211,7 @@ def test_the_command_shows_them_and_a_dash_where_there_are_none():
     found = json.loads(shown.stdout)["options"]
     assert set(found[0]["expected"]) == {"wasserstein", "total_variation", "mean_error", "share_error"}
     assert [each["expected"] for each in found if each["mechanism"] == "exponential"] == [None]
+    assert all(each["expected"] or "no errors: " in each["remark"] or not each["records"] for each in found)
     assert "made" not in found[0]
     table = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
     assert all(word in table for word in ("W1", "mean", "1% share", "Expected errors", "%"))

@@ -42,32 +42,37 @@ class TreeLayout:
     precisions: tuple[float, ...]
 
 
-def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: int, root: bool = False) -> TreeLayout:
+def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: int, secret: bool = False) -> TreeLayout:
     """The layout for about n records, where noise on the leaves alone would have the deviation `flat_deviation`.
 
     Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand
     out. Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the
     depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
     All have the same noise; but with Laplace noise leaves more than one depth below d* get half the budget of another depth,
-    and 0.3 of all of it where they are further below it than a spacing. With `root` a tree of one node is measured there.
+    and 0.3 of all of it where they are further below it than a spacing. Where n is `secret` the total is one more thing to be
+    measured: Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node is then measured
+    there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
+    >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000, secret=True).depths
+    (3, 7, 12)
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=100)
     TreeLayout(depths=(3, 12), precisions=(0.7, 0.3))
     """
     depth, spacing = tree.depth, SPACING[noise]
     if depth == 0:
-        if not root:
+        if not secret:
             raise ModelError("a tree of one cell has nothing to measure where n is public.", hint="Use a finer domain")
         return TreeLayout((0,), (1.0,))
     worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
+    spread_out = below_total if secret and noise == "discrete-laplace" else spread
     if worthwhile > depth - spacing:
-        depths = spread(float(depth), spacing)
+        depths = spread_out(float(depth), spacing)
         last = LEAVES_WEIGHT if noise == "discrete-laplace" and len(depths) > 1 and worthwhile < depth - 1 else 1.0
         each = 1.0 / (len(depths) - 1 + last)
         return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
-    coarse = spread(worthwhile, spacing)
+    coarse = spread_out(worthwhile, spacing)
     leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
     return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))
 
@@ -80,6 +85,18 @@ def spread(last: float, spacing: float) -> tuple[int, ...]:
     """
     count, end = max(1, round(last / spacing)), max(1, round(last))
     return tuple(sorted({math.ceil(end * i / count) for i in range(1, count + 1)}))
+
+
+def below_total(last: float, spacing: float) -> tuple[int, ...]:
+    """Depths spread evenly below a depth above the root, that of an unknown total; here the wide gaps are below.
+
+    The shares up to a cell of a skewed column are off by the sum of all ranges beyond it, which a public n would tie down.
+
+    >>> below_total(12.0, 4.0), below_total(10.0, 4.0), below_total(2.0, 4.0)
+    ((3, 7, 12), (2, 6, 10), (2,))
+    """
+    count, end = max(1, round((last + 1.0) / spacing)), max(1, round(last)) + 1
+    return tuple(sorted({max(1, end * i // count - 1) for i in range(1, count + 1)}))
 
 
 def calibrate_noisy_tree(
@@ -122,7 +139,7 @@ def _calibrated(
     """Variance of a cumulative count, and the mechanism."""
     (flat,), _ = smallest_tree_scales(noise=noise, precisions=(1.0,), guarantee=guarantee)
     deviation = noise_deviation(noise=KINDS[noise], scale=flat)
-    layout = tree_layout(tree, noise=noise, flat_deviation=deviation, n=guess, root=n is None)
+    layout = tree_layout(tree, noise=noise, flat_deviation=deviation, n=guess, secret=n is None)
     first = PerturbedTree(n=n, shape=tree.shape, depths=layout.depths, scales=layout.precisions, noise=noise)
     beside = replace(first, special=special, special_scale=1.0).cells - tree.cells if any(special) else 0
     scales, special_scale = smallest_tree_scales(

@@ -1,5 +1,6 @@
 """Expected errors of every row of a plan: tables drawn from a prior once, and each row's mechanism simulated on all of them."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
 from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
-from privurn.mechanisms.recipe import Public
+from privurn.mechanisms.recipe import Option, Public
 from privurn.mechanisms.tree_layout import trimmed
 from privurn.releases.synthetic import simulated_records
 
@@ -52,6 +53,22 @@ class Forecasts:
         except PrivurnError:  # a mechanism of one's own, whose outputs are no weights of cells
             return None
 
+    def told(self, row: Option) -> Option:
+        """A row of a plan with its expected errors, or a remark that says why there are none."""
+        expected = self.of(row.made)
+        why = self._why_none(row) if expected is None else None
+        return replace(row, expected=expected, remark=row.remark if why is None else f"{row.remark}; no errors: {why}")
+
+    def _why_none(self, row: Option) -> str | None:
+        """In words; None where the row publishes nothing, or tells its errors itself."""
+        if row.records == 0 or (row.made is not None and row.made.measures and row.made.inferred_from != "tree"):
+            return None
+        if row.made is None or self.public.cells is None or self.public.n is None:
+            return "which values there are is not public"
+        if not row.made.forecast:
+            return "to simulate it takes too long"
+        return "the cells are too many" if self.public.cells > MOST_CELLS else "it draws values of its own"
+
     def _of_tree(self, mechanism: Any) -> Expected | None:
         """Of records made from measurements of a tree, with few enough cells."""
         if self.order is None:
@@ -84,7 +101,7 @@ def polya_shares(splits: Splits, *, rng: np.random.Generator) -> Floats:
     """Shares of the cells, by number: weights of the concentrations for each depth, a concentration and a share a split."""
     mass, kinds = np.ones(1), np.array(CONCENTRATIONS)
     for depth in range(splits.depth):
-        weights = rng.dirichlet(np.full(len(kinds), HYPER))
+        weights = rng.dirichlet(HYPER)
         two, base = splits.two[depth], splits.shares[depth]
         concentration = rng.choice(kinds, size=len(base), p=weights)
         left = base.copy()

@@ -41,7 +41,7 @@ def options(
             continue
         own = {each.name for each in fields(kind)}
         recipe = kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own})
-        found += [replace(each, expected=forecasts.of(each.made)) for each in recipe.planned(about)]
+        found += [forecasts.told(each) for each in recipe.planned(about)]
     usual_one = found and found[0].mechanism == first.alias and (cells is None or domain is not None)
     return [replace(found[0], remark=f"the default: {found[0].remark}"), *found[1:]] if usual_one else found
 

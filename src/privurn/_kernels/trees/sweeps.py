@@ -60,7 +60,10 @@ def update_concentrations(a_index, counts, log_weights, tree, rng):
 @inner
 def update_weights(log_weights, a_index, tree, rng):
     """Weights of the concentrations at every depth, given those of its splits: Dirichlet."""
-    found = np.full(log_weights.shape, tree.hyper)
+    found = np.empty(log_weights.shape)
+    for depth in range(log_weights.shape[0]):
+        for j in range(log_weights.shape[1]):
+            found[depth, j] = tree.hyper[j]
     for v in range(tree.cells):
         if tree.two[v]:
             found[tree.depth[v], a_index[v]] += 1.0

@@ -38,6 +38,12 @@ EM_STEPS = 50
 REACH = 40.0
 """Noise beyond so many scales does not happen."""
 
+LARGEST, LEAST = 700.0, -1e6
+"""Of logarithms: that of the least mass which is told from none, and what stands for none."""
+
+TAIL = 8.0
+"""Minus the logarithm of what the first windows leave out on either side of a node, at most, about."""
+
 FEW = 4
 """Fewer splits with one share r of the base measure than this do not get a table of their own."""
 
@@ -96,7 +102,7 @@ class Propagation:
 
     def fitted(self) -> Floats:
         """Learn the weights of the concentrations, which are returned; then the messages of the second round."""
-        weights = np.full((self.last, len(CONCENTRATIONS)), 1.0 / len(CONCENTRATIONS))
+        weights = np.tile(np.array(HYPER) / sum(HYPER), (self.last, 1))
         self.tabulate(weights, each=True)
         self.go_up(weights)
         weights = self.go_down(weights, learn=True)
@@ -112,7 +118,7 @@ class Propagation:
     def _allowed(self, depth: int) -> Ends:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""
         fit = self.fit[depth]
-        tail = 4.0 + np.log(len(fit.mean))
+        tail = max(4.0 + np.log(len(fit.mean)), TAIL)
         heavy = any(kind == "laplace" for kind, _ in self.measured.noise)
         reach = np.sqrt(fit.variance) * (max(np.sqrt(2.0 * tail), tail / np.sqrt(2.0)) if heavy else np.sqrt(2.0 * tail))
         most = np.inf if self.measured.total is None else float(self.measured.total)
@@ -231,13 +237,11 @@ class Propagation:
 
     def root_law(self) -> Floats:
         """What is known of the number of records in the tree from outside."""
-        level, fit = self.levels[0], self.fit[0]
+        level, total = self.levels[0], self.measured.total
         counts = (level.nodes["lo"][0] + np.arange(level.nodes["width"][0])) * float(level.spacing)
-        known = float(fit.outside_variance[0])
-        law = -0.5 * (counts - fit.outside_mean[0]) ** 2 / known if 0.0 < known < np.inf else np.zeros(len(counts))
-        if self.size is None or self.measured.total is not None:
-            return law
-        return law + np.maximum(self.size.log_mass(counts), -1e6)
+        if total is not None:
+            return special_log(self.measured, total - counts) if self.measured.special else np.zeros(len(counts))
+        return np.zeros(len(counts)) if self.size is None else np.maximum(self.size.log_mass(counts), LEAST)
 
     def found(self, weights: Floats) -> TreePosterior:
         """Means of the deepest nodes, shared out to their cells by the base measure."""
@@ -258,6 +262,11 @@ class Propagation:
 
 def special_means(measured: TreeMeasurements) -> Floats:
     """Posterior mean of each special cell's count from its own measurement alone, flat on 0, 1, ... a priori."""
+    return np.array([float(mass @ counts / mass.sum()) for counts, mass in special_laws(measured)], np.float64)
+
+
+def special_laws(measured: TreeMeasurements) -> list[tuple[Floats, Floats]]:
+    """Counts of each special cell, in steps that all share, and their masses given its own measurement."""
     found = []
     for noisy in measured.special:
         assert measured.special_noise is not None  # what the measurements insist on
@@ -265,9 +274,19 @@ def special_means(measured: TreeMeasurements) -> Floats:
         first = max(0, int(noisy - REACH * scale))
         counts = np.arange(first, max(noisy, 0) + int(REACH * scale) + 2, max(1, int(scale / 16)), dtype=np.float64)
         logs = log_mass(noisy - counts, noise=kind, scale=scale)
-        mass = np.exp(logs - logs.max())
-        found.append(float(mass @ counts / mass.sum()))
-    return np.array(found, np.float64)
+        found.append((counts, np.exp(logs - logs.max())))
+    return found
+
+
+def special_log(measured: TreeMeasurements, sums: Floats) -> Floats:
+    """Log probability, up to a constant, that the special cells hold so many records together; next to none below zero."""
+    (counts, mass), *others = special_laws(measured)
+    first, step = float(counts[0]), float(counts[1] - counts[0])
+    for other, other_mass in others:
+        first, mass = first + float(other[0]), np.convolve(mass, other_mass)
+    places = first + step * np.arange(len(mass))
+    logs = np.interp(sums, places, np.log(np.maximum(mass, np.exp(-LARGEST)) / mass.max()), left=LEAST, right=LEAST)
+    return np.asarray(logs, np.float64)
 
 
 def shifted_to(values: Floats, total: float) -> Floats:
@@ -282,8 +301,9 @@ def shifted_to(values: Floats, total: float) -> Floats:
 
 def learnt_weights(likelihood: Floats, weights: Floats) -> Floats:
     """Weights of components from the likelihood of each at every node: where their posterior mean leads, from `weights` on."""
+    hyper = np.array(HYPER)
     for _ in range(EM_STEPS):
-        counted = HYPER + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
+        counted = hyper + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
         weights = counted / counted.sum()
-    kept = np.where(counted - HYPER >= UNUSED * min(1.0, len(likelihood) / 100.0), counted, 0.0)
+    kept = np.where(counted - hyper >= UNUSED * min(1.0, len(likelihood) / 100.0), counted, 0.0)
     return np.asarray(kept / kept.sum(), np.float64)

@@ -108,7 +108,7 @@ class TreeCounts:
             scale=scale,
             cells=int(offset[depth]),
             concentrations=np.array(CONCENTRATIONS),
-            hyper=HYPER,
+            hyper=np.array(HYPER),
             special=np.array(measured.special, noisy.dtype),
             special_kind=codes[special_noise[0]],
             special_scale=special_noise[1],
@@ -148,12 +148,11 @@ class TreeCounts:
         )
         depth = self.measured.tree.depth
         nodes = [self.measured.tree.sums(counts, each) for each in range(depth + 1)]
-        size = len(CONCENTRATIONS)
         return {
             "counts": np.concatenate(nodes).astype(np.int64),
             "special": beside,
-            "concentrations": rng.integers(0, size, self.tree.cells).astype(np.int64),
-            "log_weights": np.full((depth, size), -np.log(size)),
+            "concentrations": rng.integers(0, len(CONCENTRATIONS), self.tree.cells).astype(np.int64),
+            "log_weights": np.tile(np.log(np.array(HYPER) / sum(HYPER)), (depth, 1)),
         }
 
     def sweep(self, state: Arrays, rng: np.random.Generator, *, times: int) -> dict[str, float]:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.inference.size import SizePrior
-from privurn.inference.trees.approximation import REACH, Propagation
+from privurn.inference.trees.approximation import Propagation, special_laws
 from privurn.inference.trees.base import splits_of
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.additive_noise import log_mass
 
 Floats = NDArray[np.float64]
 
@@ -112,14 +111,9 @@ class IndependentDraws:
 
     def _special(self, roots: Floats, *, rng: np.random.Generator) -> Floats:
         """Counts of the special cells from their own measurements; moved by the same number each where the sum is public."""
-        assert self.measured.special_noise is not None  # what the measurements insist on
-        kind, scale = self.measured.special_noise
         found = np.empty((len(self.measured.special), len(roots)))
-        for k, noisy in enumerate(self.measured.special):
-            step = max(1, int(scale / 16))
-            counts = np.arange(max(0, int(noisy - REACH * scale)), max(noisy, 0) + int(REACH * scale) + 2, step)
-            logs = log_mass(noisy - counts.astype(np.float64), noise=kind, scale=scale)
-            mass = np.cumsum(np.exp(logs - logs.max()))
+        for k, (counts, masses) in enumerate(special_laws(self.measured)):
+            mass = np.cumsum(masses)
             found[k] = counts[np.minimum(np.searchsorted(mass, rng.random(len(roots)) * mass[-1]), len(counts) - 1)]
         if self.measured.total is None:
             return found

@@ -2,8 +2,8 @@
 
 At a node v with two children and C_v records the left child gets C_left ~ Binomial(C_v, theta_v), theta_v ~ Beta(a_v r_v,
 a_v (1 - r_v)): r_v is the base measure's share of the left child. The concentration a_v is one of CONCENTRATIONS, the last of
-which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER in each) a priori. Where no
-base measure is given, `base` learns one.
+which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER) a priori. Where no base
+measure is given, `base` learns one.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from privurn.errors import ModelError
 CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
 """From "all on one side" to "exactly the base measure's share"."""
 
-HYPER = 1.0
-"""Dirichlet parameter of each concentration's weight, at every depth."""
+HYPER = (1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.4, 0.2, 0.1)
+"""Dirichlet parameters of their weights, at every depth: few splits under much noise shall not be taken to be even."""
 
 
 @dataclass(frozen=True, eq=False)
