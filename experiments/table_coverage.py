@@ -28,7 +28,7 @@ from benchmarks.table_data import CodedTable, adult, cps, credit
 from numpy.typing import NDArray
 
 from experiments.unknown_n_runs import keep, run
-from privurn.errors import ModelError
+from privurn.errors import ModelError, SamplingError
 from privurn.inference.tables.assisted import solve_weighted
 from privurn.inference.tables.discrepancy import MOST
 from privurn.inference.tables.features import LESS_THAN_NOISE, MOST_PAIRS
@@ -146,7 +146,7 @@ class Coverage:
             truth = plain(model, table, table.codes)
             try:
                 found = table_posterior(measured, model=model, fit=fit)
-            except ModelError as error:
+            except (ModelError, SamplingError) as error:
                 result["refused"][text] = error.message
                 continue
             naive = None if synthetic is None else plain(model, table, synthetic)

@@ -40,6 +40,9 @@ COMMON = 1e-5
 
 AT_ONCE = 32
 
+MOST_WRITTEN_DOWN = 4_000
+"""Features up to which equations that conjugate gradients do not solve, because of rounding, are written down after all."""
+
 MOST_PAIRS = 3.0
 """Records' worth that the model's own pairs are trusted beside the measured ones, at most."""
 
@@ -221,15 +224,26 @@ class Features:
         """
         diagonal = self.means * (1.0 - self.means) / trust.size + self.variances
         found = self._descended(right, trust, diagonal, tolerance=tolerance, steps=MOST_STEPS if steps is None else steps)
-        if steps is None:
-            left = right - self._applied(found, trust)
-            off, whole = (np.einsum("pf,pf->p", each, each / diagonal) for each in (left, right))
-            if not np.all(off <= LARGEST_MISS**2 * whole):
-                raise SamplingError(
-                    "the equations of this analysis cannot be solved as exactly as its interval needs.",
-                    hint="Use fewer or coarser columns, or terms that depend less on each other",
-                )
-        return found
+        if steps is not None or self._solves(found, right, trust, diagonal):
+            return found
+        if right.shape[1] <= MOST_WRITTEN_DOWN:
+            found = self._written_down(right, trust)
+            if self._solves(found, right, trust, diagonal):
+                return found
+        raise SamplingError(
+            "the equations of this analysis cannot be solved as exactly as its interval needs.",
+            hint="Use fewer or coarser columns, or terms that depend less on each other",
+        )
+
+    def _solves(self, found: Floats, right: Floats, trust: Trust, diagonal: Floats) -> bool:
+        left = right - self._applied(found, trust)
+        off, whole = (np.einsum("pf,pf->p", each, each / diagonal) for each in (left, right))
+        return bool(np.all(off <= LARGEST_MISS**2 * whole))
+
+    def _written_down(self, right: Floats, trust: Trust) -> Floats:
+        ones = np.eye(right.shape[1])
+        rows = [self._applied(ones[first : first + AT_ONCE], trust) for first in range(0, len(ones), AT_ONCE)]
+        return np.asarray(np.linalg.solve(np.concatenate(rows), right.T).T)
 
     def _descended(self, right: Floats, trust: Trust, diagonal: Floats, *, tolerance: float, steps: int) -> Floats:
         stiff, applied_to_stiff, inverse = self._stiff(trust, diagonal)
