@@ -286,6 +286,20 @@ def test_parts_that_hold_too_few_records_are_no_release(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_before_the_manifest_leaves_nothing_under_the_name(tmp_path, monkeypatch):
+    flush = saving.flush
+
+    def interrupted(path):
+        if path == tmp_path:
+            raise KeyboardInterrupt
+        flush(path)
+
+    monkeypatch.setattr(saving, "flush", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made().save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_copies_from_a_posterior_come_in_blocks_of_their_own(monkeypatch):
     domain = JointDomain({"age": Grid(0, 4, 1)})
     tables = [np.array([3, 0, 2, 0, 4]), np.array([1, 1, 1, 1, 3])]
