@@ -104,6 +104,24 @@ def test_a_release_is_written_wave_by_wave(monkeypatch, tmp_path):
     assert observe(tmp_path / "out").counts.tolist() == np.histogram(ages, [0, 18, 40, 65, 90])[0].tolist()
 
 
+def test_ctrl_c_is_not_taken_for_a_cluster_that_cannot_write():
+    """Spark cancels its jobs on Ctrl-C and complains of that instead; the driver would then write all of it itself."""
+    if reason := why_not():
+        pytest.skip(reason)
+    from py4j.protocol import Py4JError
+
+    from privurn.tables.spark_files import replaced_errors
+
+    def cancelled():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JError("cancelled")
+
+    with pytest.raises(KeyboardInterrupt), replaced_errors("write the release"):
+        cancelled()
+
+
 def test_a_frame_of_too_many_records_is_left_to_files(monkeypatch):
     monkeypatch.setattr(blocks, "SIZE", 3)
     monkeypatch.setattr(blocks, "WAVE_BYTES", 16)

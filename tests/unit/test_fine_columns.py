@@ -121,6 +121,24 @@ def test_values_are_balanced_within_their_ranges():
     assert np.allclose(Ranges.of(column, np.zeros(40)).shares[:40], 0.1)
 
 
+@pytest.mark.parametrize("uniform", [0.0, 1e-6, 1.0 - 1e-6, 1.0 - 2.0**-53])
+@pytest.mark.parametrize("records", [10**4, 2 * 10**12])
+def test_no_record_leaves_its_range(records, uniform):
+    """Not by rounding either: the sums of ranges are not quite whole, and the rest of one was fought out with others."""
+
+    class Ends:
+        def random(self, size):
+            return np.full(size, uniform)
+
+    column = FineColumn(place=0, values=5_000, special=1, ranges_depth=5, depths=(13,))
+    rng = np.random.default_rng(1)
+    own = Ranges.of(column, rng.gamma(1, size=5_000))
+    sizes = rng.multinomial(records, rng.dirichlet(np.ones(33)))
+    counts = own.counts(sizes, rng=Ends())
+    assert counts.min() >= 0
+    assert np.array_equal(np.add.reduceat(counts, own.starts), sizes)
+
+
 @pytest.mark.parametrize(("kind", "neighbouring"), [("discrete-gaussian", "replace-one"), ("discrete-laplace", "add-remove")])
 def test_with_little_noise_figures_of_a_column_alone_are_those_of_the_data(kind, neighbouring):
     data = frame()

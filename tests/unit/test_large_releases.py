@@ -22,7 +22,9 @@ from privurn.inference.counts.released import observe
 from privurn.inference.tables.in_blocks import table_lot
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.trees.synthetic import balanced_counts
+from privurn.mechanisms.choice import LeastError, choose
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.recipe import Public
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
 from privurn.privacy.ledger import Ledger
 from privurn.privacy.profile import Guarantee
@@ -276,3 +278,15 @@ def test_inference_holds_a_part_at_a_time(monkeypatch, ledger, elsewhere, tmp_pa
     for source in (tmp_path / "out", out):
         assert observe(source).counts.tolist() == whole.tolist()
     assert sizes == out.table.sizes * 2
+
+
+def test_what_is_chosen_or_offered_can_be_had():
+    """Of a table on a cluster an urn where noisy counts would not fit in memory; in memory nothing that is refused there."""
+    guarantee = Guarantee(epsilon=1, delta=1e-6)
+    public = Public(n=3 * 10**8, cells=3, guarantee=guarantee, in_parts=True)
+    assert isinstance(choose(LeastError(), public)[0], DirichletMultinomial)
+    for in_parts in (True, False):
+        with pytest.raises(ModelError, match="nobody listed") as refused:
+            choose(privurn.Discover(records=3 * 10**8), replace(public, in_parts=in_parts))
+        offered = [each.changes["mechanism"] for each in refused.value.alternatives if "mechanism" in each.changes]
+        assert any(each.records == 3 * 10**8 for each in offered) is in_parts

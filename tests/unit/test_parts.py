@@ -279,9 +279,38 @@ def test_what_a_cluster_cannot_write_is_written_here_and_is_the_same(tmp_path, t
     assert sorted(each.name for each in tmp_path.iterdir()) == ["here", "out"]
 
 
+def test_a_lost_task_that_still_writes_is_not_in_the_way(tmp_path, monkeypatch):
+    """What it writes while leftovers are removed would keep their folder, and the release that was paid for would fail."""
+    remove, late = shutil.rmtree, []
+
+    def removing(path, **options):
+        for work in Path(path).parent.glob("work"):
+            late.append(work)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", removing)
+    made().save(tmp_path / "out")
+    assert not late
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["certificate.json", "data", "manifest.json"]
+
+
 def test_parts_that_hold_too_few_records_are_no_release(tmp_path, monkeypatch):
     monkeypatch.setattr(Here, "answers", Short.answers)
     with pytest.raises(FormatError, match="do not hold its records"), pytest.warns(UserWarning, match="instead"):
+        made().save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_before_the_manifest_leaves_nothing_under_the_name(tmp_path, monkeypatch):
+    flush = saving.flush
+
+    def interrupted(path):
+        if path == tmp_path:
+            raise KeyboardInterrupt
+        flush(path)
+
+    monkeypatch.setattr(saving, "flush", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         made().save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -209,6 +209,27 @@ def test_systematic_counts_are_within_one_and_right_on_average(total):
     assert np.abs(drawn.mean(axis=0) - expected).max() < 0.5 * 6.5 / 4_000**0.5  # each is one of two whole numbers: P < 1e-9
 
 
+class Ends:
+    """Random numbers at the ends of their range, in place of such as come once in many years."""
+
+    def __init__(self, uniform):
+        self.uniform = uniform
+
+    def permutation(self, size):
+        return np.arange(size)
+
+    def random(self, size=None):
+        return self.uniform if size is None else np.full(size, self.uniform)
+
+
+@pytest.mark.parametrize("total", [48, 10**7, 2 * 10**12])
+@pytest.mark.parametrize("uniform", [0.0, 0.9999, 1.0 - 2.0**-53])
+def test_rounding_makes_no_record(total, uniform):
+    """A sum of 10^12 and a number next to 1 was rounded up to one record more."""
+    shares = np.random.default_rng(0).dirichlet(np.ones(300))
+    assert systematic_counts(shares * total, rng=Ends(uniform)).sum() == total
+
+
 def test_records_have_columns_within_one_of_expectation_class_by_class():
     mixture = made_mixture(classes=1)
     cells = synthetic_cells(mixture, 101, seed=1)

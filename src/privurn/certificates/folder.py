@@ -62,9 +62,9 @@ def save_release(
             flush(each)
         partial.chmod(0o755)
         move_folder(partial, folder)
+        unfinished = folder if manifest is not None else partial  # without its manifest it is no release
         flush(folder.absolute().parent)
         if manifest is not None:
-            unfinished = folder
             write_file(folder / MANIFEST, lambda file: file.write_bytes(manifest))
             flush(folder)
     except BaseException:  # Ctrl-C too

@@ -52,7 +52,7 @@ def write_parts(
         progress(f"writing: {rows:,} of {table.num_rows:,} records")
     if rows != table.num_rows:
         raise _other_records()
-    shutil.rmtree(work)
+    shutil.rmtree(work.rename(folder / "left"))  # a lost task that still writes finds no folder, and is not in the way
     manifest = written_manifest(parts)
     return {"file": MANIFEST, "rows": rows, "sha256": hashlib.sha256(manifest).hexdigest()}, manifest
 

@@ -13,7 +13,7 @@ from privurn.mechanisms.marginals_layout import measurable
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.perturbed_histogram import MOST_CELLS as MOST_NOISY_CELLS
-from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe, check_records
+from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe
 from privurn.mechanisms.registry import default_recipe, recipes
 
 TINY = 100
@@ -29,11 +29,7 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     recipe = recipe.settled(public)
     with offering(recipe, public):
         mechanism = recipe.calibrate(public)
-        in_parts = public.in_parts and recipe.makes_parts(mechanism, public)
-        check_records(mechanism.records, in_parts=in_parts)
-        if mechanism.makes_records:  # before anything is paid; made of the measurements afterwards
-            each = recipe.records or public.n or getattr(recipe, "guess", None) or 0
-            check_records(getattr(recipe, "copies", 1) * each, in_parts=in_parts)
+        recipe.check_room(mechanism, public)
         if not meets(mechanism.profile, public.guarantee):
             found = (*recipe.nearby(mechanism, public), *wider(mechanism.profile, public.guarantee))
             raise CalibrationError(recipe.too_costly(mechanism), alternatives=found)
@@ -89,6 +85,7 @@ def _expected_distance(recipe: Recipe, public: Public, tables: list[Whole]) -> f
     """Infinite where it cannot be had."""
     try:
         made = recipe.calibrate(public)
+        recipe.check_room(made, public)
     except PrivurnError:
         return float("inf")
     return expected_errors(lambda counts, rng: made.simulated_weights(counts, rng=rng), tables).distance

@@ -156,6 +156,14 @@ class Recipe(Asked, ABC):
         """Whether records need not be in memory at once where a cluster writes them."""
         return mechanism.draws_blocks
 
+    def check_room(self, mechanism: Mechanism, public: Public) -> None:
+        """As many records as can be released, before anything is paid; those made of measurements afterwards too."""
+        in_parts = public.in_parts and self.makes_parts(mechanism, public)
+        check_records(mechanism.records, in_parts=in_parts)
+        if mechanism.makes_records:
+            each = self.records or public.n or getattr(self, "guess", None) or 0
+            check_records(getattr(self, "copies", 1) * each, in_parts=in_parts)
+
     @abstractmethod
     def calibrate(self, public: Public) -> Mechanism:
         """The mechanism with the open parameters filled in, for the guarantee. Given ones stay, whether they meet it or not."""
@@ -202,7 +210,9 @@ class Recipe(Asked, ABC):
             records = EXAMPLE_RECORDS
         own = cls(records=records if cls(records=records).publishes_records else None)
         try:
-            if not meets(own.calibrate(public).profile, public.guarantee):
+            made = own.calibrate(public)
+            own.check_room(made, public)
+            if not meets(made.profile, public.guarantee):
                 return
         except PrivurnError:
             return

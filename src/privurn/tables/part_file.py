@@ -95,7 +95,11 @@ def side_by_side(rows: Any, held: Any, more: Any, key: bytes) -> Any:
     cells = [first, *(each[arrangement(size, words, own)] for each in others)]  # each is paired with the first
     if redraw is not None:
         zeros, weights, ends = redraw
-        if not leave_empty(cells, zeros, weights, ends, lambda number: (words(number) >> np.uint64(11)) * 2.0**-53):
+
+        def uniforms(number: int) -> Any:
+            return (words(number) >> np.uint64(11)) * 2.0**-53
+
+        if not leave_empty(cells, zeros, weights, ends, uniforms, 100_000):  # paid for: tried longer than before payment
             raise ValueError("the structural zeros leave next to no room for records.")
     for j, (counts, _) in fine.items():
         order, cells[j] = arrangement(size, words, cells[j]), np.empty(size, np.uint16)

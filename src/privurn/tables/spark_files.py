@@ -190,10 +190,19 @@ def replaced_errors(doing: str, *, hint: str = "Check that Spark itself can coun
     try:
         yield
     except (PySparkException, Py4JError, duckdb.Error, pa.ArrowException, UnicodeError, ConnectionError) as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
         raise FormatError(
             f"Spark cannot {doing} ({type(error).__name__}).",
             hint=f"{hint}; details are withheld because they could quote a record",
         ) from None
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: Spark then cancels its jobs, and complains of that in place of saying so."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 @contextmanager

@@ -31,7 +31,8 @@ def systematic_counts(expected: NDArray[np.float64], *, rng: np.random.Generator
         ends = np.minimum(ends, whole)
         ends[-1] = whole
     counts = np.empty(len(expected), np.int64)
-    counts[order] = np.diff(np.floor(ends + rng.random()).astype(np.int64))
+    floors = np.minimum(np.floor(ends + rng.random()), np.ceil(ends[-1]))  # of 10^12 records the sum itself is rounded up
+    counts[order] = np.diff(floors.astype(np.int64))
     return counts
 
 
