@@ -46,7 +46,7 @@ def orders(places, counts):
     """Every outcome of putting a block into order, equally likely: one for each sequence of distinct words."""
     size = int(counts.sum())
     for words in product(range(size), repeat=size):
-        given = iter([np.array(words, np.uint64)])
+        given = iter([np.array(words, np.uint64) << np.uint64(32)])  # above the bits that places take
 
         def once(_, given=given):
             try:
@@ -114,8 +114,17 @@ def test_every_order_is_equally_likely_and_ties_are_drawn_again():
     seen = Counter(orders(np.arange(4), np.ones(4, np.int64)))
     assert len(seen) == 24
     assert set(seen.values()) == {1}
-    words = iter([np.array([3, 3, 1]), np.array([9, 2, 5])])
-    assert arrangement(3, lambda size: next(words)).tolist() == [1, 2, 0]
+    for groups in (None, np.zeros(3, np.int64)):
+        words = iter([np.array(each, np.uint64) << np.uint64(32) for each in ([3, 3, 1], [9, 2, 5])])
+        assert arrangement(3, lambda size, words=words: next(words), groups).tolist() == [1, 2, 0]
+    assert arrangement(1, lambda size: np.array([7], np.uint64)).tolist() == [0]
+    assert arrangement(0, lambda size: np.empty(0, np.uint64)).tolist() == []
+
+
+def test_a_block_of_full_size_is_put_into_an_order_of_all_its_places():
+    order = arrangement(2**21, key_stream(b"a"))
+    assert np.array_equal(np.sort(order), np.arange(2**21))
+    assert abs(np.corrcoef(order, np.arange(2**21))[0, 1]) < 0.01  # fourteen standard deviations
 
 
 @pytest.mark.parametrize("cells", [3, 10**9])

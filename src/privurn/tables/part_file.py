@@ -31,6 +31,14 @@ def arrangement(size: int, words: Callable[[int], Any], groups: Any = None) -> A
     """
     import numpy as np
 
+    bits = np.uint64((size - 1).bit_length())
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    while groups is None and 3 * bits <= 64:  # sorting a word with its place in the last bits is faster than sorting places
+        keys = (words(size) & ~low) | np.arange(size, dtype=np.uint64)
+        keys.sort()
+        ranked = keys >> bits
+        if not (ranked[1:] == ranked[:-1]).any():
+            return (keys & low).astype(np.int64)
     while True:
         keys = words(size)
         if groups is not None:  # 14 bits of the group before 50 random ones
