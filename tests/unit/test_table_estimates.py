@@ -11,6 +11,7 @@ import pytest
 import privurn
 from privurn.domain import Bins, Categories, Grid, TableDomain
 from privurn.errors import FormatError, ModelError, SamplingError
+from privurn.inference.tables import features as features_module
 from privurn.inference.tables.answers import Ratios, regress
 from privurn.inference.tables.asked import questions
 from privurn.inference.tables.assisted import TOLERANCE, Means, assisted_estimate, assisted_weights, solve_weighted
@@ -163,11 +164,15 @@ def test_weights_solve_the_same_equation_as_the_corrected_mean(trust, secret):
 
 
 def test_what_does_not_solve_the_equations_is_not_used(monkeypatch):
+    """They are written down after all where they are few, and refused where they are not."""
     table, mixture = example()
-    features = Features.of(table, mixture, (0, 1, 3))
+    features, trust = Features.of(table, mixture, (0, 1, 3)), Trust(80.0, 3.0)
+    wanted = assisted_weights(features, trust)
     monkeypatch.setattr(Features, "_descended", lambda self, right, *given, **options: 0.9 * right)
+    assert assisted_weights(features, trust) == pytest.approx(wanted, rel=1e-4, abs=1e-9)
+    monkeypatch.setattr(features_module, "MOST_WRITTEN_DOWN", features.means.size - 1)
     with pytest.raises(SamplingError, match="cannot be solved"):
-        assisted_weights(features, Trust(80.0))
+        assisted_weights(features, trust)
 
 
 # ---- straight from the counts -------------------------------------------------------------------------------------------
