@@ -1,8 +1,9 @@
-"""Do 95% intervals from noisy marginals of a whole table cover? Resamples of real tables, their own shares being the truth.
+"""Do 95% intervals from noisy marginals of a whole table cover? Resamples of tables, their own shares being the truth.
 
-    python -m experiments.table_coverage --adult adult.data --cps cps.csv.gz --credit credit_data.csv
+    python -m experiments.table_coverage --adult adult.data --cps cps.csv.gz --credit credit_data.csv [--simulated]
         [--resamples 200] [--synthetic 200] [--epsilon 0.3 1 4] [--kept results.jsonl] [--seed S] [--processes P]
 
+Of real tables, and of two that are simulated (a mixture of products, and a tree of columns each of which depends on one before).
 For each table and epsilon (delta = 1e-6, add-remove) as many records as the table has, at most 50,000, are drawn with
 replacement, measured and fitted. Counted is how often intervals hold the figures of the table: cells of two columns, by how
 many records are expected in them, and coefficients of regressions on the numbers of the bins. Beside them: the mean width of a
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.table_data import CodedTable, adult, cps, credit
+from benchmarks.tables import simulated
 from numpy.typing import NDArray
 
 from experiments.unknown_n_runs import keep, run
@@ -46,7 +48,13 @@ from privurn.privacy.profile import Guarantee
 DELTA = 1e-6
 MOST_RECORDS = 50_000
 REACH = 1.959963984540054
-READERS: dict[str, Callable[[Path], CodedTable]] = {"adult": adult, "cps": cps, "credit": credit}
+SIMULATED = ("mixture", "tree")
+READERS: dict[str, Callable[[Path], CodedTable]] = {
+    "adult": adult,
+    "cps": cps,
+    "credit": credit,
+    **{kind: lambda _, kind=kind: simulated(kind) for kind in SIMULATED},  # type: ignore[misc]
+}
 REGRESSIONS = {
     "adult": (
         "logistic: income ~ age + hours + sex",
@@ -64,6 +72,14 @@ REGRESSIONS = {
         "poisson: late30 ~ age + income + default",
     ),
 }
+REGRESSIONS |= dict.fromkeys(
+    SIMULATED,
+    (
+        "logistic: c5 ~ c0 + c3 + c8",
+        "linear: c0 ~ c4 + c6 + c9",
+        "poisson: c7 ~ c1 + c2",
+    ),
+)
 BANDS = {
     "above 100": (0.93, 0.98),
     "5 to 100": (0.91, 1.0),
@@ -191,7 +207,9 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in READERS:
-        parser.add_argument(f"--{name}", help="the file")
+        if name not in SIMULATED:
+            parser.add_argument(f"--{name}", help="the file")
+    parser.add_argument("--simulated", action="store_true", help="the two simulated tables as well")
     parser.add_argument("--resamples", type=int, default=200)
     parser.add_argument("--synthetic", type=int, default=200, help="resamples of which the synthetic table is made as well")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0, 4.0])
@@ -199,7 +217,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, help="left out: as many as there are cores")
     parser.add_argument("--kept", help="file of finished resamples, to go on from")
     given = parser.parse_args()
-    paths = {name: getattr(given, name) for name in READERS if getattr(given, name) is not None}
+    paths = {name: "" for name in SIMULATED if given.simulated}
+    paths = {name: path for name in READERS if (path := getattr(given, name, None)) is not None} | paths
     tasks = [(name, epsilon, number) for number in range(given.resamples) for name in paths for epsilon in given.epsilon]
     job = Coverage(seed=given.seed, paths=paths, synthetic=given.synthetic, kept=given.kept)
     results = run(job, tasks, processes=given.processes, progress=lambda *_: None)
