@@ -8,6 +8,7 @@ from math import comb, prod
 
 import numpy as np
 import pytest
+from every_way import EveryWay
 from test_block_drawing import Replayed, orders
 from urn_laws import count_vectors, dirichlet_multinomial_law
 
@@ -21,32 +22,8 @@ from privurn.tables.part_sample import below, block_of, halved_records, halves, 
 F = Fraction
 
 
-class Ways:
-    """Every way that random choices can go, each with its exact probability."""
-
-    def __init__(self):
-        self.taken = []
-
-    def choose(self, outcomes):
-        """One of the pairs of a probability and a value."""
-        if self.at == len(self.taken):
-            self.taken.append([0, outcomes])
-        place, known = self.taken[self.at]
-        self.at += 1
-        self.chance *= known[place][0]
-        return known[place][1]
-
-    def law(self, draw):
-        """Of what is drawn."""
-        found = Counter()
-        while True:
-            self.at, self.chance = 0, F(1)
-            found[draw()] += self.chance
-            while self.taken and self.taken[-1][0] + 1 == len(self.taken[-1][1]):
-                self.taken.pop()
-            if not self.taken:
-                return found
-            self.taken[-1][0] += 1
+class Ways(EveryWay):
+    """Coins and numbers of samples."""
 
     def halves(self, counts, words):
         """Coins for all records; all heads or all tails would begin again with what there was, and are left out."""

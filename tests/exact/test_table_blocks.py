@@ -1,12 +1,12 @@
 """Whole tables drawn block by block have the law of those drawn at once, order included: every way to draw is enumerated."""
 
-from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
 from math import comb, factorial, prod
 
 import numpy as np
 import pytest
+from every_way import EveryWay
 
 from privurn.domain import Grid, TableDomain
 from privurn.inference.tables import in_blocks, sampling
@@ -18,32 +18,8 @@ from privurn.tables import blocks, part_file, part_sample
 from privurn.tables.part_sample import halved_table
 
 
-class Choices:
-    """A source of randomness that takes one way after the other, each with its exact probability."""
-
-    def __init__(self):
-        self.taken, self.at = [], 0
-
-    def choose(self, outcomes):
-        """The outcome of the way that is being taken; `outcomes` are pairs of a probability and a value."""
-        if self.at == len(self.taken):
-            self.taken.append([0, outcomes])
-        place, known = self.taken[self.at]
-        self.at += 1
-        self.chance *= known[place][0]
-        return known[place][1]
-
-    def law(self, draw):
-        """Of what is drawn, by all ways."""
-        found = Counter()
-        while True:
-            self.at, self.chance = 0, Fraction(1)
-            found[draw()] += self.chance
-            while self.taken and self.taken[-1][0] + 1 == len(self.taken[-1][1]):
-                self.taken.pop()
-            if not self.taken:
-                return found
-            self.taken[-1][0] += 1
+class Choices(EveryWay):
+    """Orders and numbers, as NumPy's generators and keys give them."""
 
     def permutation(self, of):
         """All orders, as NumPy's generators have it."""
