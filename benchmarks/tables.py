@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.table_data import EIGHT, CodedTable, adult, cps
+from benchmarks.table_data import EIGHT, CodedTable, adult, cps, credit
 from privurn.inference.tables.fit import AT_FACE_VALUE, fit_mixture
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
@@ -113,6 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--adult", type=Path, help="adult.data of the UCI repository")
     parser.add_argument("--cps", type=Path, help="cps.csv.gz of taxcalc")
+    parser.add_argument("--credit", type=Path, help="credit_data.csv of whynot")
     parser.add_argument("--simulated", choices=("mixture", "tree"))
     parser.add_argument("--eight", action="store_true", help="eight columns of Adult")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
@@ -127,6 +128,8 @@ def main() -> None:
         table = adult(given.adult)
     elif given.cps is not None:
         table = cps(given.cps)
+    elif given.credit is not None:
+        table = credit(given.credit)
     else:
         table = simulated(given.simulated or "mixture")
     table = table.of(EIGHT) if given.eight else table

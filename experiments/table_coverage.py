@@ -3,7 +3,7 @@
     python -m experiments.table_coverage --adult adult.data --cps cps.csv.gz --credit credit_data.csv [--simulated]
         [--resamples 200] [--synthetic 200] [--epsilon 0.3 1 4] [--kept results.jsonl] [--seed S] [--processes P]
 
-Of real tables, and of two that are simulated (a mixture of products, and a tree of columns each of which depends on one before).
+Of real tables, and of two simulated ones: a mixture of products, and a tree of columns each of which depends on one before.
 For each table and epsilon (delta = 1e-6, add-remove) as many records as the table has, at most 50,000, are drawn with
 replacement, measured and fitted. Counted is how often intervals hold the figures of the table: cells of two columns, by how
 many records are expected in them, and coefficients of regressions on the numbers of the bins. Beside them: the mean width of a

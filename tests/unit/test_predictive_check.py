@@ -44,7 +44,7 @@ def test_noisy_counts_that_were_made_as_stated_pass():
     assert str(found).startswith("Predictive check passed")
 
 
-@pytest.mark.parametrize(("true", "stated"), [(0.2, 1.0), (1.0, 0.2)], ids=["more noise than stated", "less"])
+@pytest.mark.parametrize(("true", "stated"), [(0.2, 1.0), (1.0, 0.1)], ids=["more noise than stated", "less"])
 def test_noisy_counts_whose_scale_is_not_as_stated_fail(true, stated):
     """Planted: the certificate of another epsilon beside the numbers."""
     planted = replace(observed(noisy(true)), mechanism=observed(noisy(stated)).mechanism)
