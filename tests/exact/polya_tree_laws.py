@@ -4,9 +4,9 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, logsumexp
 
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.privacy.additive_noise import log_mass
 
 
@@ -58,13 +58,20 @@ def noise_log(measured, counts, special=()):
     return total
 
 
+def log_dirichlet(parameters, rng):
+    """Logarithms of a Dirichlet draw; small parameters make numbers that no float holds."""
+    logs = np.log(rng.standard_gamma(parameters + 1.0)) + np.log1p(-rng.random(len(parameters))) / parameters
+    return logs - logsumexp(logs)
+
+
 def indices_log(splits, indices):
     """Log probability of the concentrations' indices, their weights integrated out at every depth."""
     size, total = len(CONCENTRATIONS), 0.0
     for depth in range(splits.depth):
         used = [i for (d, _), i in zip(split_nodes(splits), indices, strict=True) if d == depth]
         counted = np.bincount(used, minlength=size) if used else np.zeros(size)
-        total += gammaln(sum(HYPER)) - gammaln(sum(HYPER) + len(used)) + np.sum(gammaln(HYPER + counted) - gammaln(HYPER))
+        hyper = splits.hyper[depth]
+        total += gammaln(sum(hyper)) - gammaln(sum(hyper) + len(used)) + np.sum(gammaln(hyper + counted) - gammaln(hyper))
     return total
 
 
@@ -113,14 +120,13 @@ class Enumerated:
         table = self.tables[which]
         offset = np.concatenate([[0], np.cumsum([splits.tree.nodes(d) for d in range(splits.depth + 1)])])
         concentrations = np.zeros(offset[splits.depth], np.int64)
-        found = np.tile(HYPER, (splits.depth, 1))
+        found = splits.hyper.copy()
         for (depth, u), index in zip(split_nodes(splits), indices, strict=True):
             concentrations[offset[depth] + u] = index
             found[depth, index] += 1
-        weights = np.array([rng.dirichlet(row) for row in found])
         return {
             "counts": np.concatenate(node_counts(splits.tree, table[:cells])).astype(np.int64),
             "special": np.array(table[cells:], np.int64),
             "concentrations": concentrations,
-            "log_weights": np.log(weights),
+            "log_weights": np.array([log_dirichlet(row, rng) for row in found]),
         }

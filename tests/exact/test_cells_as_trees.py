@@ -1,5 +1,6 @@
 """Counts of cells under a Polya tree: the law of its draws by enumeration, coverage at a realistic size, and refusals."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,16 +8,20 @@ import pytest
 from experiments.fixed_truths import run
 from latent_count_laws import term_log
 from polya_tree_laws import node_counts, split_law, split_nodes, tables
+from scipy.special import logsumexp
 
 import privurn
+from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
 from privurn.inference.counts import sampling
 from privurn.inference.counts.released import Observed
+from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.cells import cells_as_tree
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.likelihood import MixtureTerm, NoisyCountsTerm, NoisyRecordsTerm, UrnTerm
+from privurn.privacy.additive_noise import noise_deviation
 
 DRAWS, ERRORS = 20_000, 5.0  # the seed settles false alarms
 GRID = privurn.JointDomain({"x": privurn.Grid(0, 2, 1)})
@@ -65,6 +70,84 @@ def test_tables_have_the_enumerated_law(kind, domain):
     seen = cells_as_tree(term, domain, n=6)
     assert seen.depths == (2,)
     assert_law(term, seen, [6])
+
+
+FOUR = privurn.JointDomain({"x": privurn.Grid(0, 3, 1)})
+HIDDEN = {
+    "urn": UrnTerm(alpha=np.full(4, 0.25), released=np.array([[30, 0, 9, 9]])),
+    "mixed": MixtureTerm(weight=Fraction(1, 2), released=np.array([14, 0, 5, 5])),
+    "noisy": NoisyCountsTerm(noise="discrete-gaussian", scale=2.5, noisy=np.array([7, -5, 2, 2])),
+}
+
+
+def halved(kind):
+    """What the two halves of the cells say by their sums: an urn of two cells, shares of two, normal noise on two."""
+    term = HIDDEN[kind]
+    if kind == "urn":
+        return UrnTerm(alpha=np.full(2, 0.5), released=term.released.reshape(1, 2, 2).sum(axis=2))
+    if kind == "mixed":
+        return MixtureTerm(weight=term.weight, released=term.released.reshape(2, 2).sum(axis=1))
+    return None
+
+
+def of_sums(kind, weights, n):
+    """Every table of four cells with its probability where the first split is told by the sums of the halves alone."""
+    splits, term = Splits(CellTree((4,))), HIDDEN[kind]
+
+    def split(depth, left, count, share):
+        return np.log(weights[depth] @ [np.exp(split_law(left, count, a, share)) for a in CONCENTRATIONS])
+
+    sums = [(left, n - left) for left in range(n + 1)]
+    coarse = halved(kind)
+    if coarse is None:
+        variance = 2.0 * noise_deviation(noise="gaussian", scale=2.5) ** 2
+        logs = [-0.5 * ((np.array([2, 4]) - each) ** 2).sum() / variance for each in sums]
+    else:
+        logs = [term_log(coarse, each) for each in sums]
+    logs = np.array(logs) + [split(0, left, n, splits.shares[0][0]) for left, _ in sums]
+    halves = dict(zip(sums, np.exp(logs - logsumexp(logs)), strict=True))
+    within = {}
+    for table in tables(4, n):
+        of = (table[0] + table[1], table[2] + table[3])
+        log = term_log(term, table) + sum(split(1, table[2 * u], of[u], splits.shares[1][u]) for u in range(2))
+        within.setdefault(of, []).append((table, log))
+    listed, mass = [], []
+    for of, found in within.items():
+        own = np.exp(np.array([log for _, log in found]) - logsumexp([log for _, log in found]))
+        listed += [table for table, _ in found]
+        mass += list(halves[of] * own)
+    return listed, mass
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_where_noise_hides_cells_wider_ranges_are_told_by_sums(kind):
+    seen = replace(cells_as_tree(HIDDEN[kind], FOUR, n=6), sums_from=0)
+    source, whole = (IndependentDraws(each, base=np.ones(4)) for each in (seen, replace(seen, sums_from=None)))
+    found, other = (np.rint(each.draw(DRAWS, rng=np.random.default_rng(2)).counts).T for each in (source, whole))
+    listed, mass = of_sums(kind, source._fitted[1], 6)
+    apart = []
+    for table, p in zip(listed, mass, strict=True):
+        if p * DRAWS > 30:
+            error = np.sqrt(p * (1 - p) / DRAWS)
+            assert abs(float((found == table).all(axis=1).mean()) - p) < ERRORS * error, table
+            apart.append(abs(float((other == table).all(axis=1).mean()) - p) / error)
+    assert max(apart) > 2 * ERRORS  # the law of all cells together is another
+
+
+def test_means_and_draws_of_hidden_cells_agree():
+    rng = np.random.default_rng(5)
+    truth = rng.multinomial(4_000, np.exp(-np.arange(256) / 40.0) / np.exp(-np.arange(256) / 40.0).sum())
+    noisy = NoisyCountsTerm(
+        noise="discrete-gaussian", scale=30.0, noisy=np.rint(truth + rng.normal(0, 30, 256)).astype(np.int64)
+    )
+    seen = cells_as_tree(noisy, privurn.JointDomain({"x": privurn.Grid(0, 255, 1)}), n=4_000)
+    assert seen.sums_from == 2
+    means = approximate_posterior(seen).counts
+    drawn = IndependentDraws(seen).draw(4_000, rng=np.random.default_rng(1)).counts
+    for depth in (1, 2, 3):
+        parts = np.add.reduceat(drawn, seen.tree.starts[depth], axis=0)
+        error = parts.std(axis=1) * (ERRORS / np.sqrt(4_000) + 0.1)
+        assert np.all(np.abs(np.add.reduceat(means, seen.tree.starts[depth]) - parts.mean(axis=1)) < error)
 
 
 def test_a_secret_n_with_what_is_known_of_it():

@@ -16,7 +16,7 @@ from privurn.inference.run import Schedule, run_chains
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.chain import TreeCounts, TreeSampler
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import simulated_noise
 
@@ -107,7 +107,7 @@ def prior_draw(tree, n, rng):
     """Weights, concentrations and counts from the prior; the state that the chain would hold."""
     splits = Splits(tree)
     sizes = [tree.nodes(depth) for depth in range(tree.depth + 1)]
-    weights = rng.dirichlet(HYPER, tree.depth)
+    weights = [rng.dirichlet(each) for each in Splits(tree).hyper]
     nodes, indices = [np.array([n])], []
     for depth in range(tree.depth):
         index = rng.choice(len(CONCENTRATIONS), sizes[depth], p=weights[depth])

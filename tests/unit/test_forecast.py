@@ -14,7 +14,7 @@ from privurn.cli.main import app
 from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.inference.trees.gaussian import gaussian_fit
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.choice import LeastError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.forecast import Expected, OrderedCells, expected_errors, unordered_tables
@@ -84,7 +84,7 @@ def test_shares_of_the_tree_have_the_prior_law():
     """Of two cells: mean 1/2, and the mean of r(1 - r)/(a + 1) over the concentrations, by their weights, as their variance."""
     splits, rng = Splits(CellTree((2,))), np.random.default_rng(3)
     drawn = np.array([polya_shares(splits, rng=rng)[0] for _ in range(4000)])
-    variance = np.average([0.25 / (a + 1.0) for a in CONCENTRATIONS], weights=HYPER)
+    variance = np.average([0.25 / (a + 1.0) for a in CONCENTRATIONS], weights=splits.hyper[0])
     assert abs(drawn.mean() - 0.5) < 5.0 * np.sqrt(variance / len(drawn))
     assert drawn.var() == pytest.approx(variance, rel=0.1)
 

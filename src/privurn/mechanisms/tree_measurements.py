@@ -41,7 +41,8 @@ class TreeMeasurements:
     `depths` go up; `noisy` and `noise` have one entry for each of them, `noisy` one number for each node. `total`: the public
     number of records in the tree and its special cells together; None where it is secret. `special`: noisy counts of the cells
     that hang beside the tree (missing, other), all with `special_noise`. `places`: numbers that the tree's cells, and then the
-    special ones, have in a domain; left out, these very numbers.
+    special ones, have in a domain; left out, these very numbers. `sums_from`: where cells alone are measured, the depth from
+    which on, down to the cells, what is said of a node's count is said by the sum over its cells alone.
 
     >>> tree = CellTree((4,))
     >>> TreeMeasurements(tree, (2,), (np.array([3, 0, 1, -1]),), (("laplace", 1.0),), total=4).special
@@ -56,6 +57,7 @@ class TreeMeasurements:
     special: tuple[int, ...] = ()
     special_noise: tuple[NoiseKind, float] | None = None
     places: NDArray[np.int64] | None = None
+    sums_from: int | None = None
 
     def __post_init__(self) -> None:
         if not self.depths or not len(self.depths) == len(self.noisy) == len(self.noise):
@@ -71,6 +73,8 @@ class TreeMeasurements:
             raise ModelError("special cells have noisy counts and noise, or neither.")
         if any(kind in DRAWN for kind, _ in self.noise) and (len(self.noise) > 1 or self.special or not self.total):
             raise ModelError("records that were drawn say something of the cells alone, where n is public and not 0.")
+        if self.sums_from is not None and (self.depths != (self.tree.depth,) or not 0 <= self.sums_from <= self.tree.depth):
+            raise ModelError("sums over cells stand for measurements where cells alone were measured.")
         for kind, scale in (*self.noise, *((self.special_noise,) if self.special_noise else ())):
             if kind not in (*get_args(NoiseKind), *DRAWN):
                 raise ModelError(f"noise of the kind {kind!r} is not known.", hint="laplace or gaussian")
@@ -126,16 +130,22 @@ class TreeMeasurements:
         spread = whole * share * (1.0 - share) / records * (whole + records if kind == "urn" else whole)
         return np.asarray(whole * noisy / records - prior, np.float64), np.asarray(spread, np.float64)
 
-    def drawn_logs(self, counts: Floats, nodes: NDArray[np.int64]) -> Floats:
-        """Log likelihood of counts of these nodes from the records that were drawn of them, up to what n fixes.
+    def summed_logs(self, depth: int, counts: Floats, nodes: NDArray[np.int64]) -> Floats:
+        """Log likelihood of counts of these nodes of a depth by the sums of their cells' numbers, up to what n fixes.
 
-        Since all counts sum to n, the same multiple of each may be taken off: so much that its maximum is near the estimate.
+        Cells of an urn that are put together are an urn, and so with shares of counts. Noise on a sum of many cells is about
+        normal. Since all drawn counts sum to n, the same multiple of each may be taken off: so much that the maximum is near
+        the estimate.
         """
         from scipy.special import gammaln
 
-        noisy, (kind, prior) = self.noisy[-1].astype(np.float64), self.noise[-1]
-        whole, records = float(self.total or 0) + len(noisy) * prior, float(noisy.sum())
-        held = prior + counts
+        starts, (kind, scale) = self.tree.starts[depth], self.noise[-1]
+        noisy = np.add.reduceat(self.noisy[-1].astype(np.float64), starts)
+        sizes = np.diff(np.append(starts, self.tree.cells))
+        if kind not in DRAWN:
+            return np.asarray(-0.5 * (noisy[nodes] - counts) ** 2 / (sizes[nodes] * noise_variance((kind, scale))))
+        whole, records = float(self.total or 0) + self.tree.cells * scale, float(noisy.sum())
+        held = scale * sizes[nodes] + counts
         if kind == "urn":
             return np.asarray(gammaln(held + noisy[nodes]) - gammaln(held) - counts * np.log1p(records / whole))
         return np.asarray(noisy[nodes] * np.log(held) - counts * (records / whole))

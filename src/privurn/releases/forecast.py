@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.errors import PrivurnError
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
@@ -101,7 +101,7 @@ def polya_shares(splits: Splits, *, rng: np.random.Generator) -> Floats:
     """Shares of the cells, by number: weights of the concentrations for each depth, a concentration and a share a split."""
     mass, kinds = np.ones(1), np.array(CONCENTRATIONS)
     for depth in range(splits.depth):
-        weights = rng.dirichlet(HYPER)
+        weights = rng.dirichlet(splits.hyper[depth])
         two, base = splits.two[depth], splits.shares[depth]
         concentration = rng.choice(kinds, size=len(base), p=weights)
         left = base.copy()

@@ -22,8 +22,8 @@ class Tree(NamedTuple):
     Of every node: `parent` (-1 at the root), first child (`child`, -1 at the cells), whether there are `two`, share r of the
     first, `depth`, noisy count (`noisy`; 0 where not measured), and the estimate of its count by its own subtree (`mean`,
     `variance`). Of every depth: `kind` of noise (-1: not measured) and `scale`. `cells`: the node of the first cell;
-    `concentrations`, and `hyper`, the Dirichlet parameters of their weights. Of special cells: `special` noisy counts with
-    `special_kind` and `special_scale`. `total`: public n of tree and special cells, -1 where secret; `most`: the largest n.
+    `concentrations`, and `hyper`, the Dirichlet parameters of their weights by depth. Of special cells: `special` noisy counts
+    with `special_kind` and `special_scale`. `total`: public n of all cells, -1 where secret; `most`: the largest n.
     """
 
     parent: Any

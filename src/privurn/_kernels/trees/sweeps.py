@@ -63,17 +63,21 @@ def update_weights(log_weights, a_index, tree, rng):
     found = np.empty(log_weights.shape)
     for depth in range(log_weights.shape[0]):
         for j in range(log_weights.shape[1]):
-            found[depth, j] = tree.hyper[j]
+            found[depth, j] = tree.hyper[depth, j]
     for v in range(tree.cells):
         if tree.two[v]:
             found[tree.depth[v], a_index[v]] += 1.0
     for depth in range(log_weights.shape[0]):
-        total = 0.0
+        top, total = -math.inf, 0.0
         for j in range(log_weights.shape[1]):
-            found[depth, j] = rng.standard_gamma(found[depth, j])
-            total += found[depth, j]
+            # Gamma(a) is Gamma(a + 1) U^(1/a): its logarithm, which a small a does not bring below the least float
+            one_more = math.log(rng.standard_gamma(found[depth, j] + 1.0))
+            log_weights[depth, j] = one_more + math.log1p(-rng.random()) / found[depth, j]
+            top = max(top, log_weights[depth, j])
         for j in range(log_weights.shape[1]):
-            log_weights[depth, j] = math.log(found[depth, j] / total)
+            total += math.exp(log_weights[depth, j] - top)
+        for j in range(log_weights.shape[1]):
+            log_weights[depth, j] -= top + math.log(total)
 
 
 @inner

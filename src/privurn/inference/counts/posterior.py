@@ -11,7 +11,7 @@ from privurn.inference.counts.released import Observed
 from privurn.inference.counts.results import CountPosterior, draw
 from privurn.inference.counts.sampling import Job, Of
 from privurn.inference.run import Run
-from privurn.inference.trees.cells import MANY, cells_as_tree
+from privurn.inference.trees.cells import cells_as_tree, usual_tree
 from privurn.inference.trees.model import PolyaTree
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -59,7 +59,7 @@ def _cells(observed: tuple[Observed, ...], model: CountModel, *, asked: bool) ->
     first = observed[0]
     if first.measured is not None:
         return None
-    usual = model.prior is None and first.domain is not None and first.domain.size > MANY
+    usual = model.prior is None and first.domain is not None and usual_tree(first.domain)
     if not (asked or usual):
         return None
     alone = len(observed) == 1 and first.domain is not None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privurn.inference.size import SizePrior
 from privurn.inference.trees.base import splits_of
 from privurn.inference.trees.gaussian import gaussian_fit
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.additive_noise import log_mass
 
@@ -40,6 +40,9 @@ REACH = 40.0
 
 LARGEST, LEAST = 700.0, -1e6
 """Of logarithms: that of the least mass which is told from none, and what stands for none."""
+
+UNLIKELY = -60.0
+"""The least that parts may say of a node's count where its sum is what counts."""
 
 TAIL = 8.0
 """Minus the logarithm of what the first windows leave out on either side of a node, at most, about."""
@@ -99,10 +102,11 @@ class Propagation:
         self.levels = [self._level(depth, self._allowed(depth), COARSE * self.detail) for depth in range(self.last + 1)]
         self.messages = [np.empty(int(each.nodes["width"].sum())) for each in self.levels]
         self.concentrations = np.array(CONCENTRATIONS)
+        self.parts: dict[int, Floats] = {}
 
     def fitted(self) -> Floats:
         """Learn the weights of the concentrations, which are returned; then the messages of the second round."""
-        weights = np.tile(np.array(HYPER) / sum(HYPER), (self.last, 1))
+        weights = self.splits.hyper[: self.last] / self.splits.hyper[: self.last].sum(axis=1, keepdims=True)
         self.tabulate(weights, each=True)
         self.go_up(weights)
         weights = self.go_down(weights, learn=True)
@@ -185,23 +189,30 @@ class Propagation:
         from privurn._kernels.trees.lattice import update_messages, update_own
 
         if self.measured.drawn:
-            self._tell_drawn()
+            self._tell_sums(self.last)
         else:
             update_own(self.messages[-1], self.levels[-1])
         for depth in range(self.last - 1, -1, -1):
             level, below = self.levels[depth], self.levels[depth + 1]
             given = self.messages[depth + 1], self.concentrations, weights[depth], self.tables[depth]
             update_messages(self.messages[depth], level, below, *given)
+            if self._by_sums(depth):
+                self.parts[depth] = self.messages[depth].copy()
+                self._tell_sums(depth)
 
-    def _tell_drawn(self) -> None:
-        """Messages of the deepest nodes where records were drawn from them."""
+    def _by_sums(self, depth: int) -> bool:
+        """Whether the sums over its cells are all that is said of a node of this depth."""
+        return self.measured.sums_from is not None and self.measured.sums_from <= depth < self.last
+
+    def _tell_sums(self, depth: int) -> None:
+        """Messages of a depth's nodes by the sums over their cells."""
         from privurn._kernels.trees.lattice import LOWEST
 
-        level, messages = self.levels[-1], self.messages[-1]
+        level, messages = self.levels[depth], self.messages[depth]
         widths, starts = level.nodes["width"], level.nodes["start"]
         nodes = np.repeat(np.arange(len(widths)), widths)
         steps = np.arange(len(messages)) - np.repeat(starts, widths) + np.repeat(level.nodes["lo"], widths)
-        logs = self.measured.drawn_logs(steps * float(level.spacing), nodes)
+        logs = self.measured.summed_logs(depth, steps * float(level.spacing), nodes)
         messages[:] = np.maximum(logs - np.repeat(np.maximum.reduceat(logs, starts), widths), LOWEST)
 
     def go_down(self, weights: Floats, *, learn: bool = False) -> Floats:
@@ -213,11 +224,13 @@ class Propagation:
         for depth in range(self.last):
             level, below, messages = self.levels[depth], self.levels[depth + 1], self.messages[depth + 1]
             q, odds = np.empty(len(messages)), np.empty((len(level.nodes) if learn else 0, len(CONCENTRATIONS)))
-            given = self.q[depth], self.concentrations, weights[depth], self.tables[depth]
-            update_outside(q, odds, level, below, messages, *given)
+            above = self.q[depth]
+            if self._by_sums(depth):  # splits are drawn given the node's count: what its parts say of that is taken off
+                above = above + self.messages[depth] - np.maximum(self.parts[depth], UNLIKELY)
+            update_outside(q, odds, level, below, messages, above, self.concentrations, weights[depth], self.tables[depth])
             self.q.append(q)
             if learn:
-                found[depth] = learnt_weights(odds[level.nodes["two"]], weights[depth])
+                found[depth] = learnt_weights(odds[level.nodes["two"]], weights[depth], self.splits.hyper[depth])
         return found
 
     def narrow(self) -> None:
@@ -299,9 +312,8 @@ def shifted_to(values: Floats, total: float) -> Floats:
     return moved * (total / moved.sum()) if moved.sum() > 0.0 else moved
 
 
-def learnt_weights(likelihood: Floats, weights: Floats) -> Floats:
+def learnt_weights(likelihood: Floats, weights: Floats, hyper: Floats) -> Floats:
     """Weights of components from the likelihood of each at every node: where their posterior mean leads, from `weights` on."""
-    hyper = np.array(HYPER)
     for _ in range(EM_STEPS):
         counted = hyper + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
         weights = counted / counted.sum()

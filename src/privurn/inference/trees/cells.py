@@ -1,8 +1,12 @@
 """Counts of cells as those of a tree, of which nothing but the cells was measured: where the Polya tree is the default prior.
 
 One prior weight for all cells cannot describe a full body and an empty tail: it keeps the noise of empty cells as records. A
-Polya tree learns how records split, depth by depth, also that all of them are on one side.
+Polya tree learns how records split, depth by depth, also that all of them are on one side. Where noise hides single cells the
+tree is told of wider ranges by the sums over their cells.
 """
+
+import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,8 +16,21 @@ from privurn.mechanisms.likelihood import CountTerm
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.tree_measurements import DRAWN, TreeMeasurements
 
-MANY = 32
-"""So many cells are described by one prior weight for all; of more the default is the tree."""
+MANY, MANY_ORDERED = 32, 8
+"""So many cells, in no order and in one, are described by one prior weight for all; of more the default is the tree."""
+
+CLEAR = 4.0
+"""Deviations of its noise that a node holds on average where noise does not hide it; of hidden ones sums are used."""
+
+
+def usual_tree(domain: JointDomain) -> bool:
+    """Whether the tree is the default prior of counts over a domain.
+
+    >>> from privurn.domain import Categories, Grid
+    >>> usual_tree(JointDomain({"x": Grid(0, 19, 1)})), usual_tree(JointDomain({"x": Categories(list("abcdefghijkl"))}))
+    (True, False)
+    """
+    return domain.size > (MANY if tree_shape(domain) is None else MANY_ORDERED)
 
 
 def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole: bool = False) -> TreeMeasurements | None:
@@ -35,7 +52,7 @@ def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole:
         for size, beside in zip(*ordered, strict=True):
             inside = np.outer(np.arange(size + beside) < size, inside).ravel()
     numbers = leaves.numbers[inside][tree.order]
-    return TreeMeasurements(
+    found = TreeMeasurements(
         tree,
         (tree.depth,),
         (numbers,),
@@ -45,3 +62,19 @@ def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole:
         special_noise=None if inside.all() else leaves.noise,  # type: ignore[arg-type]
         places=np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]),
     )
+    return replace(found, sums_from=clear_depth(found))
+
+
+def clear_depth(measured: TreeMeasurements) -> int | None:
+    """The last depth whose nodes noise does not hide, on average; None where that is the cells', or there are few of them.
+
+    A cell's count is not below zero, so that noise on hidden cells is read as records wherever it is positive: little in each
+    of them, much in all together. Their sum is free of that.
+    """
+    estimates, variances = measured.estimates(measured.tree.depth) or ((), ())
+    records = float(np.sum(estimates)) if measured.total is None else float(measured.total - sum(measured.special))
+    spread = float(np.sqrt(np.mean(variances)))
+    wanted = CLEAR * spread * measured.tree.cells / max(records, 1.0)
+    if wanted <= 1.0 or measured.tree.cells <= MANY_ORDERED:
+        return None
+    return max(0, measured.tree.depth - math.ceil(2.0 * math.log2(wanted)))

@@ -21,7 +21,7 @@ from privurn.inference.run import Arrays
 from privurn.inference.trees.approximation import TreePosterior, approximate_posterior
 from privurn.inference.trees.base import splits_of
 from privurn.inference.trees.gaussian import subtree_estimates
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -108,7 +108,7 @@ class TreeCounts:
             scale=scale,
             cells=int(offset[depth]),
             concentrations=np.array(CONCENTRATIONS),
-            hyper=np.array(HYPER),
+            hyper=self.splits.hyper,
             special=np.array(measured.special, noisy.dtype),
             special_kind=codes[special_noise[0]],
             special_scale=special_noise[1],
@@ -152,7 +152,7 @@ class TreeCounts:
             "counts": np.concatenate(nodes).astype(np.int64),
             "special": beside,
             "concentrations": rng.integers(0, len(CONCENTRATIONS), self.tree.cells).astype(np.int64),
-            "log_weights": np.tile(np.log(np.array(HYPER) / sum(HYPER)), (depth, 1)),
+            "log_weights": np.log(self.splits.hyper / self.splits.hyper.sum(axis=1, keepdims=True)),
         }
 
     def sweep(self, state: Arrays, rng: np.random.Generator, *, times: int) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.inference.trees.splits import CONCENTRATIONS, HYPER, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 
 Floats = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ def prior_masses(splits: Splits, *, special: int, draws: int, rng: np.random.Gen
     masses = np.ones((1, draws))
     for depth in range(splits.depth):
         first, two, shares = splits.children[depth], splits.two[depth], splits.shares[depth]
-        weights = np.cumsum(rng.dirichlet(HYPER, size=draws), axis=1)
+        weights = np.cumsum(rng.dirichlet(splits.hyper[depth], size=draws), axis=1)
         chosen = (rng.random((int(two.sum()), draws, 1)) > weights[:, :-1]).sum(axis=2)
         a, r = np.array(CONCENTRATIONS)[chosen], shares[two, None]
         finite = np.where(np.isinf(a), 1.0, a)

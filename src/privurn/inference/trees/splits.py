@@ -2,8 +2,8 @@
 
 At a node v with two children and C_v records the left child gets C_left ~ Binomial(C_v, theta_v), theta_v ~ Beta(a_v r_v,
 a_v (1 - r_v)): r_v is the base measure's share of the left child. The concentration a_v is one of CONCENTRATIONS, the last of
-which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(HYPER) a priori. Where no base
-measure is given, `base` learns one.
+which means theta_v = r_v exactly; its weights belong to the depth and are learnt, Dirichlet(`Splits.hyper`) a priori. Where no
+base measure is given, `base` learns one.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,11 @@ CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
 """From "all on one side" to "exactly the base measure's share"."""
 
 HYPER = (1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.4, 0.2, 0.1)
-"""Dirichlet parameters of their weights, at every depth: few splits under much noise shall not be taken to be even."""
+"""Dirichlet parameters of their weights: few splits under much noise shall not be taken to be even."""
+
+ONE_SIDED, ENOUGH = 2, 64
+"""So many of the first concentrations put nearly all records on one side, and so many splits can teach how many do: of fewer,
+their parameters are as much smaller. Noise would else be taken to show that a thin tail is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,18 @@ class Splits:
     def two(self) -> tuple[NDArray[np.bool_], ...]:
         """Whether a node has two children; a node of one cell has one, itself."""
         return tuple(np.diff(np.append(first, self.tree.nodes(depth + 1))) == 2 for depth, first in enumerate(self.children))
+
+    @cached_property
+    def hyper(self) -> NDArray[np.float64]:
+        """Dirichlet parameters of the concentrations' weights, (depth, concentration).
+
+        >>> Splits(CellTree((4,))).hyper[:, :3].tolist()
+        [[0.015625, 0.015625, 1.0], [0.03125, 0.03125, 1.0]]
+        """
+        found = np.tile(HYPER, (self.depth, 1))
+        for depth, two in enumerate(self.two):
+            found[depth, :ONE_SIDED] *= min(1.0, max(1, int(two.sum())) / ENOUGH)
+        return found
 
     @cached_property
     def masses(self) -> tuple[NDArray[np.float64], ...]:
