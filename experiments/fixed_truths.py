@@ -12,10 +12,10 @@ Every data set is a line of the file, and a run takes up where the file ends: th
 0.5 s of one core, so that the full cross takes about a quarter of an hour, the default and the urn on the listed settings as
 long again, and all others on them an hour; but for records of noisy counts, which have no independent draws: 10 s of each data
 set at 2,000 cells, three hours. The table at the end says for every setting how often intervals held the truth (figures
-of which the release tells little in half of the data sets or more are left out: counting just the data sets that tell more would
-choose by the outcome), how often the 90% interval of the unbiased estimate did, and the verdict:
-between 86% and 97% on average over the figures, or else low or high; figures that fail alone, where an exact binomial test
-at 1e-4 rejects every share of that band, are named.
+of which the release tells little in half of the data sets or more are left out: to count just the data sets that tell more
+would be to choose by the outcome), how often the 90% interval of the unbiased estimate did, and the verdict: between 86% and
+97% on average over the figures, or else low or high; figures that fail alone, where an exact binomial test at 1e-4 rejects
+every share of that band, are named.
 """
 
 import argparse
