@@ -15,7 +15,8 @@ set at 2,000 cells, three hours. The table at the end says for every setting how
 of which the release tells little in half of the data sets or more are left out: to count just the data sets that tell more
 would be to choose by the outcome), how often the 90% interval of the unbiased estimate did, and the verdict: between 86% and
 97% on average over the figures, or else low or high; figures that fail alone, where an exact binomial test at 1e-4 rejects
-every share of that band, are named.
+every share of that band, are named. Where one prior weight is all that inference has for many cells (records of noisy counts),
+it warns of that, and the table says so in place of a verdict.
 """
 
 import argparse
@@ -160,6 +161,7 @@ def run(setting: str, number: int) -> dict[str, Any]:
         warnings.simplefilter("ignore", InferenceWarning)
         found = privurn.infer(observed, ask=ASKED, run=privurn.Run(chains=chains, draws=DRAWS, seed=number), level=LEVEL)
     before = found.prior_draws()
+    weighed = any("one prior weight" in str(each) for each in found.cautions())
     figures = {
         each.name: {
             "truth": exact[each.name],
@@ -170,7 +172,14 @@ def run(setting: str, number: int) -> dict[str, Any]:
         for each in found.summary()
     }
     spent = time.process_time() - started
-    return {"setting": setting, "data_set": number, "figures": figures, "mixed": found.mixed, "seconds": spent}
+    return {
+        "setting": setting,
+        "data_set": number,
+        "figures": figures,
+        "mixed": found.mixed,
+        "weighed": weighed,
+        "seconds": spent,
+    }
 
 
 @cache
@@ -196,6 +205,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     head = f"{'setting':68}{'data sets':>10}{'covered':>9}{'told little':>12}{'unbiased':>10}{'worst figure':>24}"
     yield f"{head}  verdict"
     by_setting: dict[str, list[dict[str, Any]]] = {}
+    weighed = {row["setting"] for row in rows if row.get("weighed")}
     unmixed: dict[str, int] = {}
     for row in rows:
         by_setting.setdefault(row["setting"], []).append(row["figures"])
@@ -222,7 +232,8 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         told = f"{shares[worst]:.0%} ({worst})" if shares else "-"
         beside = f"{np.mean(unbiased):.0%}" if unbiased else "-"
         line = f"{setting:68}{len(own):>10}{covered:>9}{np.mean(list(little.values())):>12.0%}{beside:>10}{told:>24}"
-        yield f"{line}  {verdict(held)}{f'; {unmixed[setting]} not mixed' if unmixed[setting] else ''}"
+        judged = "warned: one prior weight" if setting in weighed else verdict(held)
+        yield f"{line}  {judged}{f'; {unmixed[setting]} not mixed' if unmixed[setting] else ''}"
 
 
 def verdict(held: dict[str, list[bool]]) -> str:

@@ -1,8 +1,9 @@
 """What must be known before a posterior is used, in the same words whatever was released.
 
 Four things are said: that chains have not mixed; that the release tells little, which is measured against the prior on what was
-asked for; that the posterior is further from the unbiased estimate than chance explains; and that many records seem to lie at
-the bounds. `say` gives them as Python warnings; the command line prints the same sentences.
+asked for; that the prior decides, because the posterior is further from the unbiased estimate than chance explains or because
+one weight is the prior of many cells; and that many records seem to lie at the bounds. `say` gives them as Python warnings; the
+command line prints the same sentences.
 """
 
 import math
@@ -89,6 +90,17 @@ def prior_decides(rows: Sequence[Summary]) -> tuple[PriorDecides, ...]:
         PriorDecides(
             f"posterior and unbiased estimate disagree by more than chance: {_listed(apart)}. The prior decides these figures; "
             "report both, or try another prior."
+        ),
+    )
+
+
+def one_weight(cells: int) -> tuple[PriorDecides, ...]:
+    """Where one weight is the prior of all of so many cells, for want of a better one."""
+    return (
+        PriorDecides(
+            f"one prior weight stands for all {cells:,} cells: it keeps noise on empty cells as records, and means and tails "
+            "may be too large by more than the intervals say. One release of noisy counts or of a noisy tree, or of an urn "
+            "with a public number of records, has a better prior."
         ),
     )
 

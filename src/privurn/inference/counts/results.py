@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError, NotMixed
-from privurn.inference.cautions import PRIOR_DRAWS, say
+from privurn.errors import InferenceWarning, ModelError, NotMixed
+from privurn.inference.cautions import PRIOR_DRAWS, one_weight, say
 from privurn.inference.counts import asked, open_labels
 from privurn.inference.counts.bounds import clamped_shares
 from privurn.inference.counts.functionals import Asked, Functional
@@ -23,6 +23,7 @@ from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
 from privurn.inference.predictive import DRAWS, PredictiveCheck
 from privurn.inference.run import whole_number
+from privurn.inference.trees.cells import MANY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,6 +134,13 @@ class CountPosterior(Posterior):
     def clamped_shares(self) -> Mapping[str, float]:
         """Records in the outermost cells of columns whose other values were clamped, where those stand out."""
         return clamped_shares(self.observed)
+
+    @cached_property
+    def _cautions(self) -> tuple[InferenceWarning, ...]:
+        """Beside the usual ones: that one prior weight is for many cells."""
+        domain = self.observed[0].domain
+        many = self.job.shared and domain is not None and domain.size > MANY
+        return (*super()._cautions, *(one_weight(domain.size) if many and domain is not None else ()))
 
     def plot(self, *, kind: Picture = "density", level: float | None = None, naive: bool = False) -> "Figure":  # type: ignore[override]
         """A picture: "density" of each functional, "cdf" with a band, "intervals" beside released figures, "n" or "traces"."""

@@ -16,7 +16,7 @@ from privurn.mechanisms.likelihood import CountTerm
 from privurn.mechanisms.noisy_tree import tree_shape
 from privurn.mechanisms.tree_measurements import DRAWN, TreeMeasurements
 
-MANY, MANY_ORDERED = 32, 8
+MANY, MANY_ORDERED = 32, 16
 """So many cells, in no order and in one, are described by one prior weight for all; of more the default is the tree."""
 
 CLEAR = 4.0
