@@ -39,7 +39,7 @@ In equal bins: counts of one column in bins of equal width, n public, are one ou
 behind as well; noisy counts if they are published themselves, with noise on whole numbers.
 
 Of cells: one release of noisy counts, or of records where n is public, is a tree of which only the cells were measured. It is
-the default of more than 32 cells.
+the default of more than 32 cells, or of more than 16 in an order.
 
 This page is made from the registry by `python -m docs.inference_matrix`.
 """

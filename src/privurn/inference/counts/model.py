@@ -23,9 +23,9 @@ class CountModel:
     prior
         One number for all cells, or one for each. "flat": the same in each cell, and how much is learnt from the release: from
         one record in all to one in each cell, log-uniform. A fixed number can outweigh the data where there are many cells.
-        Left out: flat for up to 32 cells; of more a `PolyaTree`, where the release says something of each cell by itself (one
-        release of noisy counts; an urn or a smoothed histogram with a public n), else flat. "mechanism": the prior that the
-        mechanism itself has. It is set by privacy, not by belief, and has a closed form.
+        Left out: flat for up to 32 cells, or 16 in an order; of more a `PolyaTree`, where the release says something of each
+        cell by itself (one release of noisy counts; an urn or a smoothed histogram with a public n), else flat. "mechanism":
+        the prior that the mechanism itself has. It is set by privacy, not by belief, and has a closed form.
     size
         Where n is secret: its prior. Left out it is flat, up to 10^12 where noisy numbers say how large n is, and up to 10^7
         where only records were drawn.
