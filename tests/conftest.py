@@ -31,6 +31,8 @@ KERNELS = {
     "sums": {
         "test_balance",
         "test_balanced_steps",
+        "test_faults_put_back",
+        "test_gate_faults",
         "test_infer_logistic_command",
         "test_limit_chain",
         "test_logistic_moves",
