@@ -281,6 +281,7 @@ def infer(
                 infer=lambda one, model: _infer([one], model, alone, progress),
             )
         work.finish(given[0].numbers, found, replace(asked, extra=shown.to_json()))
+    shown.warn()
     if not json:
         shown.print(level=asked.level)
 
