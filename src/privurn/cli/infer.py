@@ -129,7 +129,7 @@ def infer(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Whether the published numbers are such as the posterior would publish (counts, trees)."),
+        typer.Option("--check", help="Whether the published numbers are such as the posterior would publish."),
     ] = False,
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
     plot: Annotated[

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 WHAT = "noisy sums"
-OPTIONS = ("prior", "prior_n", "moves", "mle", "naive", "bootstrap")
+OPTIONS = ("prior", "prior_n", "moves", "mle", "naive", "bootstrap", "check")
 PICTURES = ("traces", "n", "intervals")
 BOOTSTRAPS = 2000
 FEWEST_DRAWS = 10

@@ -17,7 +17,8 @@ from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
 from privurn.inference.mixtures.model import MixtureModel
 from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler
-from privurn.inference.run import Lengths, Run, run_engine
+from privurn.inference.predictive import DRAWS, PredictiveCheck
+from privurn.inference.run import Lengths, Run, run_engine, whole_number
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
@@ -111,6 +112,12 @@ class MixturePosterior(FittedMixture):
     def clamped_shares(self) -> Mapping[str, float]:
         """What the drawn densities put beyond the public bounds (`results.beyond_bounds`)."""
         return results.beyond_bounds(self)
+
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """See `Posterior`; of the published values of all records together."""
+        from privurn.inference.mixtures.predictive import check_mixture
+
+        return check_mixture(self, draws=whole_number("draws", draws, least=2, example=DRAWS), seed=seed)
 
     def population(self, **options: Any) -> Draws:
         """Mean, deviation and quantiles of the confidential population, or shares of categories (`results.population`)."""
@@ -250,8 +257,10 @@ def run_sampler(
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
     attributes["moves"] = "regrouped" if sampler.regroup else "plain"
 
+    stating: dict[str, Any] = {"model": model, "question": asked, "level": level, "released": sampler.released}
+
     def finished(draws: Draws) -> MixturePosterior:
-        return results.with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
+        return results.with_population(MixturePosterior(**stating, draws=draws))
 
     found, _ = run_engine(
         sampler,
