@@ -53,6 +53,7 @@ KERNELS = {
         "test_kept_measures",
         "test_marginal_agreement",
         "test_marginal_samplers",
+        "test_mixture_gate",
         "test_mixture_laws",
         "test_mixture_results",
         "test_mixture_samplers",

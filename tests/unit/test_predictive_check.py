@@ -19,7 +19,7 @@ from privurn.inference.sums.fit import fit
 from privurn.inference.sums.mean_models import BernoulliModel
 from privurn.inference.sums.observed import Observed as SumsObserved
 from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
-from privurn.mechanisms.local import LaplaceChannel, NoisyStatisticChannel
+from privurn.mechanisms.local import LaplaceChannel, NoisyStatisticChannel, SmoothedHistogramChannel
 from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
 from privurn.privacy.entropy import SeededEntropy
@@ -162,12 +162,16 @@ def test_categories_of_several_columns_and_one_output_for_all_records_are_checke
     model = mix.MixtureModel(channel=(towns, towns), kernel=mix.CategoricalKernel(categories=(3, 3)))
     found = mix.fit_mixture(towns.simulate(codes, rng=rng), model=model, run=short)
     assert [each.part for each in found.predictive_check(draws=8).parts] == ["records"]
-    statistic = HistogramStatistic(bounds=(0, 1), bins=4)
-    channel = NoisyStatisticChannel.calibrate(statistic=statistic, n=40, noise="laplace", epsilon=4)
-    noisy_bins = channel.simulate(rng.random(40), rng=rng)
-    whole = mix.GlobalMixtureModel(channel=channel, kernel=mix.GaussianKernel())
-    found = mix.fit_global_mixture(noisy_bins, model=whole, run=short)
-    assert [each.part for each in found.predictive_check(draws=8).parts] == ["noisy sums"]
+    counts = NoisyStatisticChannel.calibrate(
+        statistic=HistogramStatistic(bounds=(0, 1), bins=4), n=40, noise="laplace", epsilon=4
+    )
+    bins = SmoothedHistogramChannel.calibrate(bounds=(0, 1), bins=4, n=40, draws=30, epsilon=9)
+    for channel in (counts, bins):
+        whole = mix.GlobalMixtureModel(channel=channel, kernel=mix.GaussianKernel())
+        found = mix.fit_global_mixture(channel.simulate(rng.random(40), rng=rng), model=whole, run=short)
+        assert [each.part for each in found.predictive_check(draws=8).parts] == ["the one output"]
+    shuffled = replace(found, released=rng.permutation(found.released))
+    assert shuffled.predictive_check(draws=8) == found.predictive_check(draws=8)  # the order of draws says nothing
     with pytest.raises(ModelError, match="nothing to check"):
         replace(found, released=None).predictive_check()
 

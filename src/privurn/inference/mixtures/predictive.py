@@ -30,19 +30,22 @@ def check_mixture(found: "FittedMixture", *, draws: int, seed: int) -> Predictiv
         raise ModelError("what was released, or the atoms, were not kept: there is nothing to check.", hint="Keep(atoms=4096)")
     rng, n = np.random.default_rng(seed), int(found.draws.attributes["records"])
     channel: Any = found.model.channel
-    numbers = getattr(channel, "statistic", None) is not None  # sums with noise; else one entry for each record
+    together = bool(getattr(channel, "one_output", False))
+    seen = channel.summary(found.released) if together else found.released
     known = found.draws.n_chains * found.draws.n_draws
     chosen = np.linspace(0, known - 1, min(draws, max(MOST // (2 * n), FEWEST))).astype(np.int64)
     published, anew = [], []
     for draw in chosen:
         first, second = (_published(found, np.full(n, draw), rng) for _ in range(2))
-        published.append(np.abs(found.released - first) if numbers else _furthest(found.released, first, channel))
-        anew.append(np.abs(second - first) if numbers else _furthest(second, first, channel))
+        if together:
+            first, second = channel.summary(first), channel.summary(second)
+        published.append(np.abs(seen - first) if together else _furthest(seen, first, channel))
+        anew.append(np.abs(second - first) if together else _furthest(second, first, channel))
     stated, again = np.array(published), np.array(anew)
-    if numbers:
+    if together:
         spread = np.maximum(again.mean(axis=0), 1e-12)
         stated, again = ((each / spread).mean(axis=1) for each in (stated, again))
-    return compared([Distance("noisy sums" if numbers else "records", stated, again)])
+    return compared([Distance("the one output" if together else "records", stated, again)])
 
 
 def _published(found: "FittedMixture", draws: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
