@@ -37,6 +37,9 @@ on other data the best sampler gave at most 1.7 times as much (`benchmarks.mixtu
 ASKED = ("mean", "q0.5")
 """Figures of numbers that must have mixed."""
 
+DENSITY_POINTS = 5
+"""Where it is judged whether the density has mixed."""
+
 MOST_SHARES = 50
 """Shares of categories that must have mixed: so many of the largest."""
 
@@ -76,7 +79,17 @@ class MixturePosterior(FittedMixture):
     def unmixed_besides(self) -> tuple[str, ...]:
         """Figures that are shown though nobody asked for them, no run waits for them, and they have not mixed."""
         besides = [name for name in self.shown.names if name not in self.judged]
-        return tuple(name for name in besides if self.shown.problems([name], means=False))
+        found = tuple(name for name in besides if self.shown.problems([name], means=False))
+        return (*found, "density") if self._density_unmixed() else found
+
+    def _density_unmixed(self) -> bool:
+        """Whether chains differ in the density, which mean and median need not show; judged at DENSITY_POINTS of the grid."""
+        if self.model.kernel.categorical or "atoms" not in self.draws or not hasattr(self.model.channel, "bounds"):
+            return False
+        grid = results.default_grid(self)
+        points = grid[np.linspace(0, len(grid) - 1, DENSITY_POINTS + 2).astype(np.int64)[1:-1]]
+        heights = self.densities(points).reshape(self.draws.n_chains, self.draws.n_draws, -1)
+        return bool(Draws(variables={"density": heights}, markov=True).problems(means=False))
 
     @property
     def judged(self) -> Draws:
