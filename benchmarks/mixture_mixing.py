@@ -4,8 +4,8 @@ Three-component data of the mixture paper's section 4.1, Dirichlet process, n = 
 together) of mean, median and the density at five points, and the least of them, for every sampler, with moves that sum clusters
 and values out (`regrouped`) and without them (`plain`). Gaussian kernel and Laplace noise, or Gaussian noise with delta = 1e-6
 where that is said; Neal 2 and Neal 3 need a conjugate pair, Gaussian noise and `total-gaussian`; samplers of one output for all
-records have noisy counts of 40 bins. Four chains one after the other share the seconds of processor time of one thread,
-compiling left out; a quarter is warm-up.
+records have noisy counts of 40 bins; Beta kernels have the same values moved to [0, 1]. Four chains one after the other share
+the seconds of processor time of one thread, compiling left out; a quarter is warm-up.
 
     python -m benchmarks.mixture_mixing [--size 5000] [--epsilons 2 10] [--strength 1] [--seconds 60] [--only NAME ...]
                                         [--seed 1] [--keep F]
@@ -31,12 +31,12 @@ from benchmarks.mixtures import BOUNDS, three_components, three_values
 from privurn.inference.draws import effective_draws, potential_scale_reduction
 from privurn.inference.mixtures import DirichletProcess, Keep, MixtureModel, Neal5, Neal8, SliceSampler, TotalGaussianKernel
 from privurn.inference.mixtures.global_samplers import GlobalMixtureModel, GlobalNeal5, GlobalSlice
-from privurn.inference.mixtures.kernels import GaussianKernel
+from privurn.inference.mixtures.kernels import BetaKernel, GaussianKernel
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3
 from privurn.inference.mixtures.posterior import choose_sampler, with_moves
 from privurn.inference.mixtures.prior import measure_densities
 from privurn.inference.mixtures.samplers import REGROUP, MixtureSampler
-from privurn.mechanisms.local import GaussianChannel, NoisyStatisticChannel
+from privurn.mechanisms.local import GaussianChannel, LaplaceChannel, NoisyStatisticChannel
 from privurn.mechanisms.local.statistics import HistogramStatistic
 
 
@@ -52,6 +52,14 @@ def conjugate(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
     model, z = gaussian_noise(n, epsilon, seed=seed)
     channel: Any = model.channel
     return MixtureModel(channel=channel, kernel=TotalGaussianKernel(noise=channel.scale), clamped=False), z
+
+
+def beta_kernel(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
+    """The same values moved to [0, 1] behind Laplace noise, with Beta kernels, which have no regrouped moves."""
+    rng = np.random.default_rng(seed)
+    channel = LaplaceChannel.calibrate(bounds=UNIT, epsilon=epsilon)
+    values = (np.clip(three_values(n, rng), *BOUNDS) - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
+    return MixtureModel(channel=channel, kernel=BetaKernel()), channel.simulate(values, rng=rng)
 
 
 def one_output(n: int, epsilon: float, *, seed: int) -> tuple[GlobalMixtureModel, Any]:
@@ -72,6 +80,8 @@ RECORDS: dict[str, tuple[Callable[..., Any], Callable[..., MixtureSampler]]] = {
 }
 SAMPLERS = {f"{name}, plain": each for name, each in RECORDS.items()}
 SAMPLERS |= {f"{name}, regrouped": (data, partial(make, regroup=REGROUP)) for name, (data, make) in RECORDS.items()}
+SAMPLERS["neal5, Beta kernel"] = (beta_kernel, Neal5)
+SAMPLERS["slice, Beta kernel"] = (beta_kernel, SliceSampler)
 SAMPLERS |= {"global neal5": (one_output, GlobalNeal5), "global slice": (one_output, GlobalSlice)}
 BEST = {f"{name}, regrouped": f"{name}, plain" for name, (_, make) in RECORDS.items() if make is Neal5}
 """What `fit_mixture` takes by itself, and what it is compared with."""
@@ -81,19 +91,24 @@ CHAINS, KEPT = 4, 2500
 """Chains, and about so many draws of each that are kept: all of the slowest sampler, whose draws are worth most."""
 
 POINTS = (-5.0, -2.5, 0.0, 2.5, 5.0)
-GRID = BOUNDS[0] + (BOUNDS[1] - BOUNDS[0]) * (np.arange(256) + 0.5) / 256
+CELLS = (np.arange(256) + 0.5) / 256
+UNIT = (0.0, 1.0)
+"""Bounds of Beta kernels, whose points are those of the others moved there."""
 
 
 def figures(kernel: Any, weights: Any, atoms: Any) -> dict[str, Any]:
     """Mean, median and density of every drawn measure, within the bounds as summaries have them."""
-    mass = measure_densities(kernel, weights, atoms, GRID)
+    low, high = UNIT if kernel.name == BetaKernel().name else BOUNDS
+    grid, width = low + (high - low) * CELLS, (high - low) / len(CELLS)
+    mass = measure_densities(kernel, weights, atoms, grid)
     mass /= mass.sum(axis=1, keepdims=True)
     below = np.cumsum(mass, axis=1)
     found = {
-        "mean": mass @ GRID,
-        "median": np.array([np.interp(0.5, each, GRID + 0.5 * (GRID[1] - GRID[0])) for each in below]),
+        "mean": mass @ grid,
+        "median": np.array([np.interp(0.5, each, grid + 0.5 * width) for each in below]),
     }
-    heights = measure_densities(kernel, weights, atoms, np.array(POINTS))
+    points = low + (high - low) * (np.array(POINTS) - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
+    heights = measure_densities(kernel, weights, atoms, points)
     return found | {f"density({x:g})": heights[:, i] for i, x in enumerate(POINTS)}
 
 

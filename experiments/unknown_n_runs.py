@@ -7,7 +7,6 @@ noise, up to its scale, in all settings, so that settings differ by what they ar
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privurn.inference.cautions import unsaid
 from privurn.inference.run import Run
 from privurn.inference.sums.dirichlet_model import DirichletModel
-from privurn.inference.sums.fit import NotMixed, fit
+from privurn.inference.sums.fit import fit
 from privurn.inference.sums.mcem import maximise
 from privurn.inference.sums.observed import Observed
 from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
@@ -97,8 +97,7 @@ class Replicates:
         return self._fitted(model, observed, ("alpha", "n"), replicate)
 
     def _fitted(self, model: Any, observed: Observed, names: Sequence[str], replicate: int) -> dict[str, Any]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotMixed)  # counted instead
+        with unsaid():  # problems are counted instead
             found = fit(
                 model,
                 observed=observed,
@@ -118,7 +117,8 @@ class Replicates:
         statistics = released(epsilon, epsilon_n, replicate, seed=self.seed)
         model = RegressionModel.from_statistics(statistics, prior=RegressionPrior())  # ones everywhere, as in the paper
         observed = Observed.from_statistics(statistics)
-        found = maximise(model, observed=observed, iterations=self.iterations, chains=self.chains, seed=replicate)
+        with unsaid():
+            found = maximise(model, observed=observed, iterations=self.iterations, chains=self.chains, seed=replicate)
         estimate = [*found.estimate["beta"], found.estimate["tau"]]
         error = [*found.monte_carlo_error["beta"], found.monte_carlo_error["tau"]]
         return {
@@ -183,7 +183,8 @@ def released(epsilon: float, epsilon_n: float | str, replicate: int, *, seed: in
 
 def path_as_printed(model: RegressionModel, observed: Observed, *, iterations: int, seed: int) -> list[float]:
     """Average of one path of Monte Carlo EM with the closed-form step after each sweep, its first three tenths left out."""
-    found = maximise(model, observed=observed, iterations=iterations, chains=2, seed=seed, method="closed form")
+    with unsaid():
+        found = maximise(model, observed=observed, iterations=iterations, chains=2, seed=seed, method="closed form")
     sweeps = iterations - iterations // 4  # a quarter is not in the trace
     left_out = 1.0 - (1.0 - PRINTED_BURN_IN) * iterations / sweeps
     paths = [found.trace.variables[name][0].reshape(found.trace.n_draws, -1) for name in ("beta", "tau")]

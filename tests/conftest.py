@@ -31,6 +31,8 @@ KERNELS = {
     "sums": {
         "test_balance",
         "test_balanced_steps",
+        "test_faults_put_back",
+        "test_gate_faults",
         "test_infer_logistic_command",
         "test_limit_chain",
         "test_logistic_moves",
@@ -51,6 +53,7 @@ KERNELS = {
         "test_kept_measures",
         "test_marginal_agreement",
         "test_marginal_samplers",
+        "test_mixture_gate",
         "test_mixture_laws",
         "test_mixture_results",
         "test_mixture_samplers",

@@ -19,6 +19,7 @@
       TellsLittle                      the release has hardly moved what the prior says
       PriorDecides                     the posterior is further from the unbiased estimate than chance explains
       MuchClamped                      many records seem to lie at the bounds, or beyond them
+      NoMaximum                        the maximum of a likelihood was not found, or there is none
 
 A message says what happened, what was expected and what to write in Python; the command line turns that into what to type.
 None ever contains a confidential value.
@@ -53,6 +54,10 @@ class PriorDecides(InferenceWarning):
 
 class MuchClamped(InferenceWarning):
     """Many records seem to lie at the bounds, or beyond them: means and tails know nothing of how far beyond."""
+
+
+class NoMaximum(InferenceWarning):
+    """The maximum of a likelihood was not found, or there is none."""
 
 
 class Placeholder(str):

@@ -12,7 +12,7 @@ DATA_SETS = 60
 
 
 def held(setting, data_sets=DATA_SETS):
-    """For every figure, data set by data set, whether its interval held the truth; figures of which little is told are left out."""
+    """For every figure whether its interval held the truth, data set by data set; but those of which little is told."""
     found, little = {}, {}
     for number in range(data_sets):
         for name, each in run(setting, number)["figures"].items():

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 from privurn._kernels.sums import chain, dirichlet, maximisation, protocol
 from privurn._kernels.sums.chain import Tuning
-from privurn.errors import ModelError
+from privurn.errors import ModelError, NoMaximum
 from privurn.inference.sums import mcem
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.mcem import Maximum, maximise
@@ -253,7 +253,8 @@ def test_the_chains_that_give_starts_and_scales_are_judged(monkeypatch):
     monkeypatch.setattr(mcem, "WARM_UP", 0)
     monkeypatch.setattr(mcem, "PILOT", 20)
     monkeypatch.setattr(mcem, "LONGEST_PILOT", 20)
-    short = maximise(ODDS, observed=UNSURE, seed=1, iterations=100)
+    with pytest.warns(NoMaximum, match="starts and scales, have not mixed"):
+        short = maximise(ODDS, observed=UNSURE, seed=1, iterations=100)
     assert any("starts and scales, have not mixed" in each for each in short.problems)
 
 
@@ -276,7 +277,8 @@ def test_mode_of_a_proportion():
 
 def test_a_proportion_without_a_maximum_inside_says_so():
     observed = Observed(values=np.array([-9.0]), scales=np.array([1.0]), n=8)
-    found = maximise(ODDS, observed=observed, seed=1, iterations=1000)
+    with pytest.warns(NoMaximum, match="NOT to be trusted: the likelihood does NOT fall"):
+        found = maximise(ODDS, observed=observed, seed=1, iterations=1000)
     assert any("does NOT fall from probability" in each for each in found.problems)
 
 
@@ -317,7 +319,8 @@ def test_maximum_of_a_normal_law():
 @pytest.mark.long
 def test_a_normal_law_without_a_maximum_inside_and_its_mode():
     tables = Tables([3.0, 0.3], 1)  # squares add up to less than the sum allows
-    found = maximise(NORMAL, observed=tables.observed, seed=2)
+    with pytest.warns(NoMaximum, match="does NOT fall from tau"):
+        found = maximise(NORMAL, observed=tables.observed, seed=2)
     assert any("does NOT fall from tau" in each for each in found.problems)
     with_prior = maximise(NORMAL, observed=tables.observed, seed=2, penalty="prior", iterations=16_000)
 

@@ -54,11 +54,10 @@ def wrong(seed, exact):
     return found.mixed and not near
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")
-def test_seeds_that_find_the_posterior(exact):
+def test_some_of_four_hundred_seeds(exact):
     assert exact == (pytest.approx(0.1297, abs=2e-4), pytest.approx(0.0364, abs=2e-4))
-    assert not [seed for seed in (0, 7, 23) if wrong(seed, exact)]
+    assert not [seed for seed in range(0, 400, 20) if wrong(seed, exact)]
 
 
 @pytest.mark.filterwarnings("ignore::privurn.inference.run.NotMixed")

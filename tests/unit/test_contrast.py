@@ -124,6 +124,24 @@ def test_a_sensitivity_holds_every_prior():
     assert means["flat"] < means["half a record in each cell"] < means["one record in each cell"] < 5.0
 
 
+def test_the_command_warns_of_the_other_release_and_of_other_priors(tmp_path):
+    """The first is clean; of the other little is known, and chains under other priors are too short."""
+    values = np.random.default_rng(3).normal(20, 4, size=3000).clip(0, 40)
+    counts = privurn.NoisyCounts(publish="counts")
+    few = privurn.Bins([0, 10, 20, 30, 40])
+    privurn.release(values, counts, domain=few, epsilon=2, ledger=False).save(tmp_path / "many")
+    privurn.release(values[:40], counts, domain=few, epsilon=0.02, ledger=False).save(tmp_path / "few")
+    words = ["infer", str(tmp_path / "many"), "-a", "mean", "--seed", "1"]
+    told = CliRunner().invoke(app, [*words, "--against", str(tmp_path / "few")])
+    assert "warning: the other release: the release tells little" in told.stderr
+    assert "warning: the release" not in told.stderr
+    spoken = CliRunner().invoke(app, [*words, "--against", str(tmp_path / "few"), "--json"])
+    assert json.loads(spoken.stdout)["warnings_beside"][0].startswith("the other release: the release tells little")
+    short = CliRunner().invoke(app, [*words, "--sensitivity", "--draws", "5", "--warm-up", "0"])
+    assert "WARNING: the chains have NOT mixed after 5 draws each" in short.stderr
+    assert "WARNING: prior one record in each cell: the chains have NOT mixed" in short.stderr
+
+
 def test_the_command_shows_both(tmp_path):
     values = np.random.default_rng(3).normal(20, 4, size=(2, 3000)).clip(0, 40)
     for name, each in zip(("men", "women"), values, strict=True):

@@ -66,6 +66,16 @@ def test_a_mean_outside_its_interval_needs_draws_that_come_often():
     assert many.problems() == ()
 
 
+def test_far_draws_of_one_chain_alone_are_seen_however_often_they_come():
+    """A chain that comes and goes where no other has been has seen something else, or is not there yet."""
+    values = np.random.default_rng(9).normal(1.0, 0.1, (4, 4000))
+    values[1, :800:8] = 1e3
+    [problem] = Draws(variables={"x": values}, markov=True).problems()
+    assert problem.startswith("x has a mean")
+    values[:, ::50] = 1e3
+    assert Draws(variables={"x": values}, markov=True).problems() == ()
+
+
 def test_heavy_tails_of_independent_draws_are_no_problem():
     values = np.random.default_rng(8).standard_t(3.0, size=(4, 2000))
     assert Draws(variables={"x": values}, markov=True).problems() == ()

@@ -66,6 +66,19 @@ def test_what_nobody_waits_for_is_named_where_it_has_not_mixed():
     assert posterior.unmixed_besides() == ("n_clusters",)
 
 
+def test_a_density_that_differs_by_chain_is_named_though_mean_and_median_agree():
+    """Two chains with one wide cluster, two with a pair of narrow ones about the same middle."""
+    rng = np.random.default_rng(4)
+    middles = 0.3 * rng.normal(size=2000)
+    apart, wide = np.repeat([0.0, 0.0, 3.0, 3.0], 500), np.repeat([3.2, 3.2, 1.0, 1.0], 500)
+    atoms = np.stack([[np.stack([middles + side * apart, wide], axis=-1)] for side in (-1.0, 1.0)], axis=2)[0]
+    found = results.with_population(made(np.full((2000, 2), 0.5), atoms, chains=4))
+    assert found.mixing_problems() == ()
+    assert "density" in found.unmixed_besides()
+    same = results.with_population(made(np.full((2000, 2), 0.5), rng.permutation(atoms), chains=4))
+    assert same.unmixed_besides() == ()
+
+
 def cdf(x, weights=(0.3, 0.7)):
     return weights[0] * stats.norm.cdf(x, -4.0, 0.5) + weights[1] * stats.norm.cdf(x, 3.0, 1.0)
 

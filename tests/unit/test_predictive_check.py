@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,9 +10,18 @@ from typer.testing import CliRunner
 
 import privurn
 from privurn.errors import ModelError
+from privurn.inference import mixtures as mix
 from privurn.inference.posterior import Posterior
 from privurn.inference.predictive import Distance, compared
 from privurn.inference.published import published
+from privurn.inference.sums import predictive as sums_predictive
+from privurn.inference.sums.fit import fit
+from privurn.inference.sums.mean_models import BernoulliModel
+from privurn.inference.sums.observed import Observed as SumsObserved
+from privurn.inference.sums.regression_model import RegressionModel, RegressionPrior
+from privurn.mechanisms.local import LaplaceChannel, NoisyStatisticChannel, SmoothedHistogramChannel
+from privurn.mechanisms.local.randomised_response import RandomisedResponseChannel
+from privurn.mechanisms.local.statistics import HistogramStatistic
 from privurn.privacy.entropy import SeededEntropy
 
 pytestmark = pytest.mark.filterwarnings("ignore::privurn.errors.InferenceWarning")
@@ -89,6 +99,81 @@ def test_the_command_says_it_in_one_line_and_to_machines(tmp_path):
     assert "Predictive check passed" in CliRunner().invoke(app, typed).output
     told = json.loads(CliRunner().invoke(app, [*typed, "--json"]).stdout)
     assert told["check"]["passed"]
+
+
+def normal(*values, scale):
+    """The posterior of a normal mean from sums of 100 records and of their squares, a part of the usual run."""
+    prior = RegressionPrior.from_bounds((-1.0,), (1.0,))
+    model = RegressionModel(lower=(-1.0,), upper=(1.0,), prior=prior, name="normal")
+    seen = SumsObserved(values=np.array(values), scales=np.full(2, scale), n=100)
+    return fit(model, observed=seen, run=privurn.Run(chains=2, warm_up=300, draws=300, seed=1))
+
+
+def test_sums_pass_as_stated_and_fail_where_no_records_have_them():
+    [part] = normal(12.4, 6.0, scale=2.25).predictive_check(draws=300).parts
+    assert (part.part, part.p_value > 0.1) == ("sums", True)
+    # a hundred numbers with the sum 50 have squares that add up to 25 or more; with little noise nobody publishes 1
+    assert not normal(50.0, 1.0, scale=0.5).predictive_check(draws=300).passed
+    assert normal(50.0, 1.0, scale=20.0).predictive_check(draws=300).passed
+
+
+def test_many_records_are_not_simulated_one_by_one(monkeypatch):
+    """The Gaussian limit of the sums gives about the same distances as the records."""
+    found = normal(12.4, 6.0, scale=2.25)
+    one_by_one = found.predictive_check(draws=300).parts[0]
+    monkeypatch.setattr(sums_predictive, "LIMIT", 1)
+    monkeypatch.setattr(RegressionModel, "simulate", None)
+    limit = found.predictive_check(draws=300).parts[0]
+    assert limit.anew == pytest.approx(one_by_one.anew, rel=0.1)
+    assert limit.published == pytest.approx(one_by_one.published, rel=0.1)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_noisy_number_of_records_is_a_part_of_its_own():
+    seen = SumsObserved(values=np.array([5.0]), scales=np.ones(1), noisy_n=12.0, noisy_n_scale=2.0)
+    found = fit(BernoulliModel(), observed=seen, run=privurn.Run(chains=2, warm_up=50, draws=100, seed=1))
+    assert {each.part: each.p_value > 0.1 for each in found.predictive_check(draws=100).parts} == {
+        "sums": True,
+        "noisy n": True,
+    }
+
+
+SHORT = privurn.Run(chains=2, warm_up=30, draws=40, seed=1)
+
+
+def test_privatised_records_pass_as_stated_and_fail_if_the_noise_was_not_there():
+    rng = np.random.default_rng(1)
+    values = np.where(rng.random(200) < 0.6, rng.normal(-4.0, 1.0, 200), rng.normal(3.0, 1.0, 200))
+    channel = LaplaceChannel.calibrate(bounds=(-10, 10), epsilon=4)
+    model = mix.MixtureModel(channel=channel, kernel=mix.GaussianKernel())
+    checks = [
+        mix.fit_mixture(each, model=model, run=SHORT).predictive_check(draws=200)
+        for each in (channel.simulate(values, rng=rng), values)
+    ]
+    assert [each.passed for each in checks] == [True, False]
+    assert [part.part for part in checks[0].parts] == ["records"]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_categories_of_several_columns_and_one_output_for_all_records_are_checked():
+    rng, short = np.random.default_rng(2), privurn.Run(chains=2, warm_up=2, draws=4, seed=1)
+    towns = RandomisedResponseChannel(categories=3, odds=Fraction(9))
+    codes = rng.integers(0, 3, size=(40, 2))
+    model = mix.MixtureModel(channel=(towns, towns), kernel=mix.CategoricalKernel(categories=(3, 3)))
+    found = mix.fit_mixture(towns.simulate(codes, rng=rng), model=model, run=short)
+    assert [each.part for each in found.predictive_check(draws=8).parts] == ["records"]
+    counts = NoisyStatisticChannel.calibrate(
+        statistic=HistogramStatistic(bounds=(0, 1), bins=4), n=40, noise="laplace", epsilon=4
+    )
+    bins = SmoothedHistogramChannel.calibrate(bounds=(0, 1), bins=4, n=40, draws=30, epsilon=9)
+    for channel in (counts, bins):
+        whole = mix.GlobalMixtureModel(channel=channel, kernel=mix.GaussianKernel())
+        found = mix.fit_global_mixture(channel.simulate(rng.random(40), rng=rng), model=whole, run=short)
+        assert [each.part for each in found.predictive_check(draws=8).parts] == ["the one output"]
+    shuffled = replace(found, released=rng.permutation(found.released))
+    assert shuffled.predictive_check(draws=8) == found.predictive_check(draws=8)  # the order of draws says nothing
+    with pytest.raises(ModelError, match="nothing to check"):
+        replace(found, released=None).predictive_check()
 
 
 def test_what_has_no_check_says_so():

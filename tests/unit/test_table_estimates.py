@@ -455,7 +455,7 @@ def test_a_ratio_is_its_own_equation():
         ("table(age, town)", FormatError, "'town'"),
         ("P(age>1, sex=f, years=1, income=low)", FormatError, "4 columns"),
         (["mean(age)", "mean(age)"], FormatError, "once"),
-        ("mean(age) - mean(age) - mean(age)", FormatError, "difference of two"),
+        ("mean(age) - mean(age) - mean(age)", FormatError, "difference or a ratio of two"),
     ],
 )
 def test_questions_that_cannot_be_asked_are_refused_in_words(asked, error, words):

@@ -154,6 +154,49 @@ def test_a_column_of_one_value_has_a_quantile_for_certain():
     assert (found.mean, found.lower, found.upper, found.deviation) == (7.0, 7.0, 7.0, 0.0)
 
 
+# ---- ratios --------------------------------------------------------------------------------------------------------------
+
+
+def test_ratios_of_two_figures_lie_where_those_of_the_table_do():
+    codes = people(4_000, 1)
+    table = measured(codes, seed=2)
+    visits = [codes[2][codes[1] == sex].mean() for sex in (0, 1)]
+    truth = {
+        "mean(visits | sex=m) / mean(visits | sex=f)": visits[1] / visits[0],
+        "P(sex=m) / P(sex=f)": np.mean(codes[1] == 1) / np.mean(codes[1] == 0),
+        "median(pay | sex=m) / mean(pay)": None,
+    }
+    found = figures(table, ask=[*truth, "mean(visits | sex=m)", "mean(visits | sex=f)"], of="sample")
+    rows = {each.name: each for each in found.summary(level=0.9999)}
+    for name, wanted in truth.items():
+        assert wanted is None or rows[name].lower <= wanted <= rows[name].upper, rows[name]
+        assert rows[name].unbiased is None
+    first = next(iter(truth))
+    # by the delta method; the two groups share no record, and their estimates next to nothing
+    parts = [rows["mean(visits | sex=m)"], rows["mean(visits | sex=f)"]]
+    relative = np.hypot(*(each.deviation / each.mean for each in parts))
+    assert rows[first].mean == pytest.approx(parts[0].mean / parts[1].mean)
+    assert rows[first].deviation == pytest.approx(relative * rows[first].mean, rel=0.15)
+    drawn = [found.draws[each.name] for each in parts]
+    assert np.array_equal(found.draws[first], drawn[0] / drawn[1])
+    place = rows["median(pay | sex=m) / mean(pay)"]
+    assert place.lowest < place.lower < place.upper < place.highest
+    assert rows[first].lowest is None  # visits are whole
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ("mean(pay) / mean(pay) / mean(pay)", FormatError, "ratio of two"),
+        ("mean(pay) / mean(pay) - mean(pay)", FormatError, "ratio of two"),
+        ("mean(pay) / P(pay=missing, sex=f, visits=3)", ModelError, "may be 0"),
+    ],
+)
+def test_ratios_that_say_nothing_are_refused_in_words(asked, error, words):
+    with pytest.raises(error, match=words):
+        figures(measured(people(400, 1), seed=2), ask=asked).summary()
+
+
 # ---- synthetic tables ----------------------------------------------------------------------------------------------------
 
 

@@ -129,7 +129,7 @@ def infer(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Whether the published numbers are such as the posterior would publish (counts, trees)."),
+        typer.Option("--check", help="Whether the published numbers are such as the posterior would publish."),
     ] = False,
     naive: Annotated[bool, typer.Option("--naive", help="Show also what taking the release for the data would say.")] = False,
     plot: Annotated[
@@ -281,6 +281,7 @@ def infer(
                 infer=lambda one, model: _infer([one], model, alone, progress),
             )
         work.finish(given[0].numbers, found, replace(asked, extra=shown.to_json()))
+    shown.warn()
     if not json:
         shown.print(level=asked.level)
 

@@ -14,6 +14,8 @@ from privurn.errors import FormatError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from privurn.errors import InferenceWarning
+    from privurn.inference.cautions import Cautious
     from privurn.inference.draws import Summary
     from privurn.inference.posterior import Posterior
     from privurn.inference.run import Run
@@ -155,12 +157,17 @@ def check_picture(path: str) -> None:
     check_file(path)
 
 
-def warn(found: "Posterior") -> None:
-    """What Python warns of, in the same words; loudly where chains have not mixed."""
-    from privurn.errors import NotMixed
-
+def warn(found: "Cautious") -> None:
+    """What Python warns of, in the same words; loudly where chains have not mixed, or a maximum was not found."""
     for each in found.cautions():
-        note(f"{'WARNING' if isinstance(each, NotMixed) else 'warning'}: {each}")
+        warn_of(each)
+
+
+def warn_of(each: "InferenceWarning", *, where: str = "") -> None:
+    """One warning, and what it is of where that is not what was asked for first."""
+    from privurn.errors import NoMaximum, NotMixed
+
+    note(f"{'WARNING' if isinstance(each, (NotMixed, NoMaximum)) else 'warning'}: {where}{each}")
 
 
 def common_json(found: "Posterior", rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

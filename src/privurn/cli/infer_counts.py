@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privurn.inference.draws import Summary
 
 WHAT = "counts of cells"
-OPTIONS = ("prior", "prior_n", "sample", "within", "naive", "exact")
+OPTIONS = ("prior", "prior_n", "sample", "within", "naive", "exact", "check")
 PICTURES = ("density", "cdf", "intervals", "n", "traces")
 
 

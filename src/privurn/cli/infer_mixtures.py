@@ -38,6 +38,7 @@ OPTIONS = (
     "clusters",
     "deconvolution",
     "records",
+    "check",
 )
 PICTURES = ("density", "intervals", "clusters", "together", "traces")
 MOST_LABELS = 200_000_000

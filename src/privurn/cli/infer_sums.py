@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.sums.statistic import NoisyStatistics
 
 WHAT = "noisy sums"
-OPTIONS = ("prior", "prior_n", "moves", "mle", "naive", "bootstrap")
+OPTIONS = ("prior", "prior_n", "moves", "mle", "naive", "bootstrap", "check")
 PICTURES = ("traces", "n", "intervals")
 BOOTSTRAPS = 2000
 FEWEST_DRAWS = 10
@@ -67,7 +67,6 @@ def _beside(given: "NoisyStatistics", asked: Asked) -> Beside:
 
 def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> None:
     """Warn, write, show."""
-    from privurn.cli.console import note
     from privurn.inference.sums.mcem import maximise
 
     summaries, beside = found.summary(), _beside(given, asked)
@@ -77,10 +76,8 @@ def finish(given: "NoisyStatistics", found: "SumPosterior", asked: Asked) -> Non
             how = {"chains": asked.typed["chains"], "seed": asked.typed["seed"], "progress": progress}
             highest = maximise(found.model, observed=found.observed, **how)
     warn(found)
-    if highest is not None and highest.problems:
-        note("WARNING: the maximum of the likelihood is NOT to be trusted:")
-        for problem in highest.problems[:5]:
-            note(f"  {problem}")
+    if highest is not None:
+        warn(highest)
     pictures = [(found.plot(kind=kind, beside=beside), target) for kind, target in asked.pictures(PICTURES).items()]  # type: ignore[arg-type]
     written = write_files(found, asked, figures=pictures, synthetic=partial(found.synthetic, seed=asked.typed["seed"]))
     written |= write_folder(found, asked, made_from=given.mechanism.name)
@@ -120,7 +117,8 @@ def _as_json(
     }
     if maximum is not None:
         highest = {name: {"estimate": _finite(a), "error": _finite(b)} for name, (a, b) in _highest(maximum).items()}
-        told["maximum"] = {"converged": not maximum.problems, "variables": highest}
+        told["maximum"] = {"converged": not maximum.problems, "problems": list(maximum.problems), "variables": highest}
+        told["warnings"] += [str(each) for each in maximum.cautions()]
     return told
 
 

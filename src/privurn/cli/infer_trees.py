@@ -8,7 +8,7 @@ from privurn.cli.infer_counts import check_pictures, finish, tree_model
 __all__ = ["OPTIONS", "WHAT", "finish", "model_of"]
 
 WHAT = "noisy trees"
-OPTIONS = ("sample", "within", "exact")
+OPTIONS = ("sample", "within", "exact", "check")
 
 
 def model_of(given: Any, asked: Asked) -> Any:

@@ -1,9 +1,9 @@
 """What must be known before a posterior is used, in the same words whatever was released.
 
-Four things are said: that chains have not mixed; that the release tells little, which is measured against the prior on what was
-asked for; that the prior decides, because the posterior is further from the unbiased estimate than chance explains or because
-one weight is the prior of many cells; and that many records seem to lie at the bounds. `say` gives them as Python warnings; the
-command line prints the same sentences.
+Four things are said of a posterior: that chains have not mixed; that the release tells little, which is measured against the
+prior on what was asked for; that the prior decides, because the posterior is further from the unbiased estimate than chance
+explains or because one weight is the prior of many cells; and that many records seem to lie at the bounds. Of a maximum of the
+likelihood it is said that it was not found. `say` gives them as Python warnings; the command line prints the same sentences.
 """
 
 import math
@@ -11,18 +11,23 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import InferenceWarning, MuchClamped, NotMixed, PriorDecides, TellsLittle
+from privurn.errors import InferenceWarning, MuchClamped, NoMaximum, NotMixed, PriorDecides, TellsLittle
 from privurn.inference.draws import Summary
 
-if TYPE_CHECKING:
-    from privurn.inference.posterior import Posterior
 
-    P = TypeVar("P", bound=Posterior)
+class Cautious(Protocol):
+    """What has something to say before it is used."""
+
+    def cautions(self) -> tuple[InferenceWarning, ...]:
+        """Its warnings."""
+
+
+P = TypeVar("P", bound=Cautious)
 
 WIDE = 0.5
 """A release tells little where the posterior's interval is wider than this part of the prior's."""
@@ -42,8 +47,7 @@ def not_mixed(problems: Sequence[str], *, draws: int) -> tuple[NotMixed, ...]:
     """Where there are problems of mixing."""
     if not problems:
         return ()
-    shown = " ".join(problems[:NAMED]) + (f" And {len(problems) - NAMED} more." if len(problems) > NAMED else "")
-    return (NotMixed(f"the chains have NOT mixed after {draws:,} draws each: {shown} Do not trust these figures."),)
+    return (NotMixed(f"the chains have NOT mixed after {draws:,} draws each: {_few(problems)} Do not trust these figures."),)
 
 
 def tells_little(rows: Sequence[Summary], prior: Mapping[str, NDArray[Any]]) -> tuple[TellsLittle, ...]:
@@ -118,8 +122,13 @@ def much_clamped(shares: Mapping[str, float]) -> tuple[MuchClamped, ...]:
     )
 
 
-def say(found: "P", *, only: type[InferenceWarning] = InferenceWarning) -> "P":
-    """Give the warnings of a posterior, at the line outside this package that asked for it; the posterior is given back."""
+def no_maximum(problems: Sequence[str]) -> tuple[NoMaximum, ...]:
+    """Where there are problems of a maximum."""
+    return (NoMaximum(f"the maximum of the likelihood is NOT to be trusted: {_few(problems)}"),) if problems else ()
+
+
+def say(found: P, *, only: type[InferenceWarning] = InferenceWarning) -> P:
+    """Give the warnings of a result, at the line outside this package that asked for it; the result is given back."""
     for each in found.cautions():
         if isinstance(each, only):
             warnings.warn(each, stacklevel=_outside())
@@ -140,6 +149,10 @@ def _outside() -> int:
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "privurn":
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
     return level + 1
+
+
+def _few(sentences: Sequence[str]) -> str:
+    return " ".join(sentences[:NAMED]) + (f" And {len(sentences) - NAMED} more." if len(sentences) > NAMED else "")
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -26,6 +26,9 @@ SMALLEST_ESS = 100.0
 FEWEST_EXCURSIONS, LARGEST_SPREAD = 10, 1.5
 """Where draws far away put the mean outside its interval or the deviation up by this factor, they must come that many times."""
 
+ELSEWHERE = 0.1
+"""Part of those times that must be in other chains than the one with most of them."""
+
 SUFFIX = ".nc"
 
 
@@ -293,15 +296,17 @@ def _decided_by_few(each: Summary, values: NDArray[np.float64]) -> bool:
     """Whether draws far away matter, and came in fewer excursions (draws in a row of one chain) than tell how often they come.
 
     That is how a chain looks that was on its way from a bad start: ranks do not see it, and neither do autocorrelations, since
-    one long excursion looks like the first of many.
+    one long excursion looks like the first of many. Nor is it seen often where hardly any other chain has seen it.
     """
     wide = each.upper - each.lower
     far = (values < each.lower - wide) | (values > each.upper + wide)
     if wide <= 0.0 or not far.any():
         return False
     matters = not each.lower <= each.mean <= each.upper or each.deviation > LARGEST_SPREAD * float(np.std(values[~far]))
-    excursions = int(far[:, 0].sum()) + int((far[:, 1:] & ~far[:, :-1]).sum())
-    return matters and excursions < FEWEST_EXCURSIONS
+    excursions = far[:, 0].astype(np.int64) + (far[:, 1:] & ~far[:, :-1]).sum(axis=1)
+    total, most = int(excursions.sum()), int(excursions.max())
+    lonely = len(far) > 1 and total - most < ELSEWHERE * total
+    return matters and (total < FEWEST_EXCURSIONS or lonely)
 
 
 def check_level(level: float, *, of: str) -> None:

@@ -104,7 +104,7 @@ class Posterior(ABC):
         From each of the draws numbers are published anew by the law that the certificate states. A part that lies elsewhere
         than nearly all of them says that the mechanism, its scale or the prior is not as stated.
         """
-        raise ModelError("only counts of cells and noisy trees have a predictive check so far.", hint="Leave the check out")
+        raise ModelError("figures of a whole table have no predictive check.", hint="Leave the check out")
 
     @property
     def mixed(self) -> bool:

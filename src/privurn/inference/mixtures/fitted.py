@@ -1,6 +1,7 @@
 """Draws of a mixture with its model and what was asked: what every figure of it is made from."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +47,8 @@ class FittedMixture(Posterior):
     model: AnyMixture
     draws: Draws
     question: Question = Question()
+    released: Any = None
+    """What was released, for the predictive check."""
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:

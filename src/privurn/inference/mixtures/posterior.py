@@ -17,7 +17,8 @@ from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
 from privurn.inference.mixtures.model import MixtureModel
 from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler
-from privurn.inference.run import Lengths, Run, run_engine
+from privurn.inference.predictive import DRAWS, PredictiveCheck
+from privurn.inference.run import Lengths, Run, run_engine, whole_number
 
 SamplerName = Literal["auto", "neal5", "slice", "neal8", "neal2", "neal3"]
 
@@ -35,6 +36,9 @@ on other data the best sampler gave at most 1.7 times as much (`benchmarks.mixtu
 
 ASKED = ("mean", "q0.5")
 """Figures of numbers that must have mixed."""
+
+DENSITY_POINTS = 5
+"""Where it is judged whether the density has mixed."""
 
 MOST_SHARES = 50
 """Shares of categories that must have mixed: so many of the largest."""
@@ -75,7 +79,17 @@ class MixturePosterior(FittedMixture):
     def unmixed_besides(self) -> tuple[str, ...]:
         """Figures that are shown though nobody asked for them, no run waits for them, and they have not mixed."""
         besides = [name for name in self.shown.names if name not in self.judged]
-        return tuple(name for name in besides if self.shown.problems([name], means=False))
+        found = tuple(name for name in besides if self.shown.problems([name], means=False))
+        return (*found, "density") if self._density_unmixed() else found
+
+    def _density_unmixed(self) -> bool:
+        """Whether chains differ in the density, which mean and median need not show; judged at DENSITY_POINTS of the grid."""
+        if self.model.kernel.categorical or "atoms" not in self.draws or not hasattr(self.model.channel, "bounds"):
+            return False
+        grid = results.default_grid(self)
+        points = grid[np.linspace(0, len(grid) - 1, DENSITY_POINTS + 2).astype(np.int64)[1:-1]]
+        heights = self.densities(points).reshape(self.draws.n_chains, self.draws.n_draws, -1)
+        return bool(Draws(variables={"density": heights}, markov=True).problems(means=False))
 
     @property
     def judged(self) -> Draws:
@@ -111,6 +125,12 @@ class MixturePosterior(FittedMixture):
     def clamped_shares(self) -> Mapping[str, float]:
         """What the drawn densities put beyond the public bounds (`results.beyond_bounds`)."""
         return results.beyond_bounds(self)
+
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """See `Posterior`; of the published values of all records together."""
+        from privurn.inference.mixtures.predictive import check_mixture
+
+        return check_mixture(self, draws=whole_number("draws", draws, least=2, example=DRAWS), seed=seed)
 
     def population(self, **options: Any) -> Draws:
         """Mean, deviation and quantiles of the confidential population, or shares of categories (`results.population`)."""
@@ -250,8 +270,10 @@ def run_sampler(
     attributes = {"kernel": model.kernel.name, "mixing": model.mixing.name, "records": sampler.observed.n}
     attributes["moves"] = "regrouped" if sampler.regroup else "plain"
 
+    stating: dict[str, Any] = {"model": model, "question": asked, "level": level, "released": sampler.released}
+
     def finished(draws: Draws) -> MixturePosterior:
-        return results.with_population(MixturePosterior(model=model, draws=draws, question=asked, level=level))
+        return results.with_population(MixturePosterior(**stating, draws=draws))
 
     found, _ = run_engine(
         sampler,

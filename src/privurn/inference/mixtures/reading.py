@@ -190,8 +190,9 @@ def mixture_posterior(
     how = model if isinstance(model, Mixture) else Mixture()
     stated = model if isinstance(model, (MixtureModel, GlobalMixtureModel)) else None
     made = stated or default_model(given.channel, kernel=how.kernel, mixing=how.mixing, clamped=how.clamped)
-    if given.channel.one_output != isinstance(made, GlobalMixtureModel):
-        seen = "one output of all records" if given.channel.one_output else "an output of each record"
+    together = bool(getattr(given.channel, "one_output", False))  # a tuple has a channel for each column
+    if together != isinstance(made, GlobalMixtureModel):
+        seen = "one output of all records" if together else "an output of each record"
         raise ModelError(f"{type(made).__name__} is no model of {seen}, which was published.", hint="Give a Mixture")
     asked = () if ask is None else parse_functionals([ask] if isinstance(ask, str) else ask)
     question = Question(functionals=asked, labels=given.labels, domain=given.domain, column=given.column)

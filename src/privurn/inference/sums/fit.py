@@ -11,7 +11,8 @@ from privurn.errors import FormatError, ModelError, NotMixed
 from privurn.inference.cautions import PRIOR_DRAWS, say
 from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
-from privurn.inference.run import Lengths, Run, run_engine
+from privurn.inference.predictive import DRAWS, PredictiveCheck
+from privurn.inference.run import Lengths, Run, run_engine, whole_number
 from privurn.inference.size import SizePrior
 from privurn.inference.sums.dirichlet_model import DirichletModel
 from privurn.inference.sums.latent_chain import LatentChain
@@ -111,6 +112,12 @@ class SumPosterior(Posterior):
         beyond = (records > upper) | (records < np.where(np.isnan(lower), -np.inf, lower))
         names = getattr(self.model, "names", ()) or [f"column {j + 1}" for j in range(len(upper))]
         return dict(zip(names, beyond.mean(axis=0).tolist(), strict=False))
+
+    def predictive_check(self, *, draws: int = DRAWS, seed: int = 0) -> PredictiveCheck:
+        """See `Posterior`; of all sums together, and of a noisy number of records."""
+        from privurn.inference.sums.predictive import check_sums
+
+        return check_sums(self, draws=whole_number("draws", draws, least=2, example=DRAWS), seed=seed)
 
     @property
     def approximation(self) -> str | None:

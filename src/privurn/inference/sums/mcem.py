@@ -26,7 +26,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.errors import ModelError
+from privurn.errors import InferenceWarning, ModelError
+from privurn.inference.cautions import no_maximum, say
 from privurn.inference.draws import Draws, Summary, effective_draws
 from privurn.inference.run import Arrays, Progress, Schedule, run_chains, run_until_mixed
 from privurn.inference.sums.latent_chain import JUMPS, LatentChain, entry
@@ -211,6 +212,10 @@ class Maximum:
     trace: Draws
     problems: tuple[str, ...]
 
+    def cautions(self) -> tuple[InferenceWarning, ...]:
+        """The warnings that were given when it was sought."""
+        return no_maximum(self.problems)
+
     def summary(self) -> tuple[Summary, ...]:
         """One row for each number, the estimate as `mean`; deviation and interval are the path's, no confidence statement."""
         values, errors = (
@@ -235,8 +240,9 @@ def maximise(
     """Maximum likelihood by Monte Carlo EM from several starts; `problems` says where it has not converged or does not exist.
 
     The Monte Carlo error falls with the square root of `iterations`, sweeps of each chain (4000 where n is public, 20,000 where
-    it is secret and has to be averaged over; more where `problems` says so). penalty="prior" adds the log prior
-    of the coordinates without bounds (logarithms of deviations, logits of probabilities): a posterior mode, which exists.
+    it is secret and has to be averaged over; more where `problems` says so). Of problems a `NoMaximum` warns. penalty="prior"
+    adds the log prior of the coordinates without bounds (logarithms of deviations, logits of probabilities): a posterior mode,
+    which exists.
     """
     if iterations is None:
         iterations = 20_000 if observed.secret_size else 4000
@@ -285,12 +291,12 @@ def maximise(
     error = {name: _error(values) for name, values in trace.variables.items()}
     if method == "closed form":
         problems = (*scales.problems, *trace.problems())
-        return Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems)
+        return say(Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems))
     free = scales.centre + scales.factor @ trace.sample_stats["point"].mean(axis=(0, 1))
     estimate |= scales.named(free)
     rng = np.random.default_rng(seeds[1])
     problems = (*scales.problems, *_unsettled(scales, trace), *_rising(climbing, free, rng))
-    return Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems)
+    return say(Maximum(estimate=estimate, monte_carlo_error=error, trace=trace, problems=problems))
 
 
 def _error(paths: NDArray[Any]) -> Any:

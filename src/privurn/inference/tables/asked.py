@@ -5,6 +5,7 @@ P(sex=f), P(18<=age<65, sex=f)           shares of all records, of up to three c
 mean(hours | sex=f), median(hours | ...) of the records that fulfil a condition
 P(income=high | sex=f)                   likewise
 A - B                                    the difference of two of these, but of a quantile and something else
+A / B                                    the ratio of any two of these
 table(age, sex)                          the share of every joint cell of up to three columns
 
 Figures of a fine column alone come from its tree; with other columns its values are weighed as they are spread in its ranges.
@@ -116,7 +117,28 @@ class TreeQuestion:
     """What must be estimated for it: nothing, the tree tells."""
 
 
-AnyQuestion = Question | QuantileQuestion | TreeQuestion
+Single = Question | QuantileQuestion | TreeQuestion
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """A name, and the two figures that it stands for: the first over the second."""
+
+    name: str
+    parts: tuple[Single, Single]
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        """Between what each of them lies."""
+        return tuple(ends for each in self.parts for ends in each.ends)
+
+    @property
+    def steps(self) -> tuple[Question, ...]:
+        """What must be estimated for it."""
+        return tuple(step for each in self.parts for step in each.steps)
+
+
+AnyQuestion = Single | Quotient
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,25 +187,38 @@ def questions(
         if table := _TABLE.match(each):
             found += _cells(table["inner"], view)
             continue
-        parts = re.split(r"\)\s+-\s+", each)
-        texts = [part + ")" for part in parts[:-1]] + [parts[-1]]
-        if len(texts) > 2:
-            raise FormatError(f"{each!r} is more than a difference of two.", hint=f"For example {EXAMPLES}")
-        quantiles = [_QUANTILE.match(text) is not None for text in texts]
-        if any(quantiles) and not all(quantiles):
-            raise FormatError(f"{each!r} is a difference of a quantile and something else.", hint=f"For example {EXAMPLES}")
-        asked: Question | QuantileQuestion
-        if all(quantiles):
-            placed = not any(_conditions_placed(text, view) for text in texts)
-            asked = QuantileQuestion(each.strip(), tuple(_quantile(text, view) for text in texts), placed)
+        over, less = _split(each, "/"), _split(each, "-")
+        if len(over) * len(less) > 2:
+            raise FormatError(f"{each!r} is more than a difference or a ratio of two.", hint=f"For example {EXAMPLES}")
+        if len(over) == 2:
+            found.append(Quotient(each.strip(), (_figure(over[0], over[:1], view), _figure(over[1], over[1:], view))))
         else:
-            asked = _question(each.strip(), texts, view)
-        alone = [_fine_alone(text, view) for text in texts]
-        named = tuple((name, text.strip()) for name, text in zip(alone, texts, strict=True) if name is not None)
-        found.append(TreeQuestion(asked.name, named, asked.ends) if len(named) == len(texts) else asked)
+            found.append(_figure(each, less, view))
     if len({each.name for each in found}) < len(found) or not found:
         raise FormatError("something must be asked for, each thing once.", hint=f"For example {EXAMPLES}")
     return found
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """What stands on either side of a sign between two figures."""
+    parts = re.split(rf"\)\s+{sign}\s+", text)
+    return [part + ")" for part in parts[:-1]] + [parts[-1]]
+
+
+def _figure(name: str, texts: list[str], view: View) -> Single:
+    """One figure, or the difference of two."""
+    quantiles = [_QUANTILE.match(text) is not None for text in texts]
+    if any(quantiles) and not all(quantiles):
+        raise FormatError(f"{name!r} is a difference of a quantile and something else.", hint=f"For example {EXAMPLES}")
+    asked: Question | QuantileQuestion
+    if all(quantiles):
+        placed = not any(_conditions_placed(text, view) for text in texts)
+        asked = QuantileQuestion(name.strip(), tuple(_quantile(text, view) for text in texts), placed)
+    else:
+        asked = _question(name.strip(), texts, view)
+    alone = [_fine_alone(text, view) for text in texts]
+    named = tuple((column, text.strip()) for column, text in zip(alone, texts, strict=True) if column is not None)
+    return TreeQuestion(asked.name, named, asked.ends) if len(named) == len(texts) else asked
 
 
 def default_questions(domain: TableDomain) -> list[str]:

@@ -16,7 +16,9 @@ from privurn.inference.draws import Draws, Summary
 from privurn.inference.posterior import Posterior
 from privurn.inference.run import Run
 from privurn.inference.tables.answers import LARGEST_UNEXPLAINED, Figures, answer_questions, regress
-from privurn.inference.tables.asked import AnyQuestion, QuantileQuestion, Question, TreeQuestion, questions
+from privurn.inference.tables.asked import AnyQuestion, QuantileQuestion, Question, Quotient, Single, TreeQuestion, questions
+from privurn.inference.tables.cell_weights import cell_weights
+from privurn.inference.tables.drawn import difference, normal_draws, quotient, quotient_ends
 from privurn.inference.tables.fine import Ranges, TreeAnswer, tree_answers, usual_ranges
 from privurn.inference.tables.fit import Fit, FitSettings, fit_pairs
 from privurn.inference.tables.formula import TableRegression
@@ -77,9 +79,23 @@ class TablePosterior(Posterior):
         return tuple(self._figure(each) for each in self.asked)
 
     def _figure(self, question: AnyQuestion) -> TableFigure:
+        if isinstance(question, Quotient):
+            return self._quotient_figure(question)
         if isinstance(question, QuantileQuestion):
             return self._quantile_figure(question)
         return self._estimated[question.name] if isinstance(question, Question) else self._tree_figure(question)
+
+    def _quotient_figure(self, question: Quotient) -> TableFigure:
+        """Two figures, one over the other; it has no unbiased estimate."""
+        first, second = (self._figure(each) for each in question.parts)
+        spread, most = float(self._drawn[question.name].std()), max(first.unexplained, second.unexplained)
+        made = replace(first, name=question.name, estimate=first.estimate / second.estimate, deviation=spread)
+        return replace(made, direct=None, direct_deviation=None, unexplained=most)
+
+    @property
+    def _singles(self) -> list[Single]:
+        """What was asked for, the two figures of a ratio one by one."""
+        return [part for each in self.asked or () for part in (each.parts if isinstance(each, Quotient) else (each,))]
 
     def _tree_figure(self, question: TreeQuestion) -> TableFigure:
         drawn = self._drawn[question.name]
@@ -96,7 +112,7 @@ class TablePosterior(Posterior):
     @cached_property
     def _tree_answers(self) -> Mapping[str, TreeAnswer]:
         """Figures of fine columns alone, by what was asked."""
-        asked = [part for each in self.asked or () if isinstance(each, TreeQuestion) for part in each.parts]
+        asked = [part for each in self._singles if isinstance(each, TreeQuestion) for part in each.parts]
         return tree_answers(
             self.table, asked, of=self.of, within=self.within, draws=self.drawn, seed=self.seed, level=self.level
         )
@@ -110,9 +126,9 @@ class TablePosterior(Posterior):
         ]
         return TableFigure(
             name=question.name,
-            estimate=float(_difference([curve.reached(np.zeros(1)) for curve in curves or ()])[0]),
+            estimate=float(difference([curve.reached(np.zeros(1)) for curve in curves or ()])[0]),
             deviation=float(self._drawn[question.name].std()),
-            direct=None if beside is None else float(_difference([curve.reached(np.zeros(1)) for curve in beside])[0]),
+            direct=None if beside is None else float(difference([curve.reached(np.zeros(1)) for curve in beside])[0]),
             direct_deviation=None if beside is None else float(np.sqrt(sum(curve.spread**2 for curve in beside))),
             unexplained=max(crossed, default=0.0),
         )
@@ -131,15 +147,24 @@ class TablePosterior(Posterior):
 
     @cached_property
     def _drawn(self) -> dict[str, Floats]:
-        """Draws of quantiles, of figures of fine columns alone, and of differences of two of them, by name."""
+        """Draws of quantiles, of figures of fine columns alone, of differences of two of them, and of ratios, by name."""
         rng = np.random.default_rng([self.seed, 5])
         found = {
-            each.name: _difference([curve.drawn(self.drawn, rng=rng) for curve in self._curves(each) or ()])
-            for each in self.asked or ()
+            each.name: difference([curve.drawn(self.drawn, rng=rng) for curve in self._curves(each) or ()])
+            for each in self._singles
             if isinstance(each, QuantileQuestion)
         }
-        trees = [each for each in self.asked or () if isinstance(each, TreeQuestion)]
-        return found | {each.name: _difference([self._tree_answers[text].drawn for _, text in each.parts]) for each in trees}
+        trees = [each for each in self._singles if isinstance(each, TreeQuestion)]
+        found |= {each.name: difference([self._tree_answers[text].drawn for _, text in each.parts]) for each in trees}
+        known = {**self._normal, **found}
+        ratios = [each for each in self.asked or () if isinstance(each, Quotient)]
+        return found | {each.name: quotient(*(known[part.name] for part in each.parts), name=each.name) for each in ratios}
+
+    @cached_property
+    def _normal(self) -> dict[str, Floats]:
+        """Draws of all that was estimated."""
+        parts = [(part, self._covariance(part)) for part in self.parts]
+        return normal_draws(parts, self.drawn, rng=np.random.default_rng([self.seed, 4]))
 
     @cached_property
     def _estimated(self) -> dict[str, TableFigure]:
@@ -206,6 +231,9 @@ class TablePosterior(Posterior):
         """Between what a figure lies, wherever in their bins the records do; None where it depends on no bin."""
         from scipy.special import ndtri
 
+        if isinstance(question, Quotient):
+            rows = [(self._place_ends(each, level), self._drawn_ends(each.name, level)) for each in question.parts]
+            return None if rows == [(None, own) for _, own in rows] else quotient_ends(*(placed or own for placed, own in rows))
         if isinstance(question, TreeQuestion):
             row = self._tree_answers[question.parts[0][1]].row
             known = len(question.parts) == 1 and row.lowest is not None and row.highest is not None and row.level == level
@@ -224,9 +252,13 @@ class TablePosterior(Posterior):
         high = [replace(each, lows=each.highs).drawn(self.drawn, rng=rng) for each in curves]
         tail = 0.5 - 0.5 * level
         return (
-            float(np.quantile(_difference([low[0], *high[1:]]), tail)),
-            float(np.quantile(_difference([high[0], *low[1:]]), 1.0 - tail)),
+            float(np.quantile(difference([low[0], *high[1:]]), tail)),
+            float(np.quantile(difference([high[0], *low[1:]]), 1.0 - tail)),
         )
+
+    def _drawn_ends(self, name: str, level: float) -> tuple[float, float]:
+        lower, upper = np.quantile({**self._normal, **self._drawn}[name], [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        return float(lower), float(upper)
 
     @property
     def _judged_rows(self) -> tuple[Summary, ...]:
@@ -244,7 +276,10 @@ class TablePosterior(Posterior):
     def prior_draws(self) -> Mapping[str, Floats]:
         """All that a figure can be, evenly: what was asked for has no other prior here, and a regression none."""
         rng = np.random.default_rng(0)
-        return {each.name: _difference([rng.uniform(*ends, PRIOR_DRAWS) for ends in each.ends]) for each in self.asked or ()}
+        drawn = [(each, [rng.uniform(*ends, PRIOR_DRAWS) for ends in each.ends]) for each in self.asked or ()]
+        return {
+            each.name: numbers[0] / numbers[1] if isinstance(each, Quotient) else difference(numbers) for each, numbers in drawn
+        }
 
     def cautions(self) -> tuple[InferenceWarning, ...]:
         """Those of every posterior, and what the mechanism itself says of its noise."""
@@ -252,16 +287,9 @@ class TablePosterior(Posterior):
 
     @cached_property
     def draws(self) -> Draws:
-        """From the normal law of the estimates; figures that were worked out together are drawn together."""
-        rng = np.random.default_rng([self.seed, 4])
-        variables: dict[str, NDArray[Any]] = {}
-        for part in self.parts:
-            values, vectors = np.linalg.eigh(self._covariance(part))
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-            numbers = part.estimate + rng.standard_normal((self.drawn, len(part.names))) @ root.T
-            variables |= {name: numbers[None, :, i] for i, name in enumerate(part.names)}
-        variables |= {name: drawn[None, :] for name, drawn in self._drawn.items()}
-        variables = {each.name: variables[each.name] for each in self.figures}
+        """Of every figure."""
+        known = {**self._normal, **self._drawn}
+        variables: dict[str, NDArray[Any]] = {each.name: known[each.name][None, :] for each in self.figures}
         return Draws(variables=variables, markov=False, attributes=self.attributes)
 
     @property
@@ -291,19 +319,7 @@ class TablePosterior(Posterior):
         Columns hold the values that the cells stand for: numbers, labels, None for missing values. Solving any weighted
         estimating equation with these weights is the model-assisted estimate.
         """
-        from privurn.inference.counts.plans import _values
-
-        part = self.parts[0]
-        if part.cells is None or part.weights is None or self.table.domain is None:
-            raise ModelError("weights belong to a regression.", hint="infer(release, LinearRegression('y ~ x'))")
-        domains = list(self.table.domain.columns.items())
-        named = [domains[j] for j in part.places]
-        values = [
-            self.ranges[j].means(_values(domain)) if j in self.ranges else _values(domain)
-            for j, (_, domain) in zip(part.places, named, strict=True)
-        ]
-        columns = {name: own[cells] for (name, _), own, cells in zip(named, values, part.cells, strict=True)}
-        return {**columns, "weight": part.weights}
+        return cell_weights(self.table, self.parts, self.ranges)
 
     def synthetic(self, *, records: int | None = None, copies: int = 1, seed: int | None = None) -> Any:
         """Records made from the measurements as a table: any number of one copy, or copies of the confidential size.
@@ -318,25 +334,14 @@ class TablePosterior(Posterior):
 
     def plot(self, *, kind: Any = None, level: float | None = None, **options: Any) -> "Figure":
         """Intervals of the figures."""
-        from privurn.drawing.figure import blank, line, short
+        from privurn.inference.tables.pictures import intervals
 
         if kind not in (None, "intervals"):
             raise FormatError(f"a whole table has no picture {kind!r}.", hint="kind='intervals'")
-        figure, axes = blank("Figures with their intervals", height=1.5 + 0.3 * len(self.figures))
-        for i, each in enumerate(self.summary(level=level)):
-            axes.plot([each.lower, each.upper], [i, i], **line(0))
-            axes.plot([each.mean], [i], "o", color=line(0)["color"])
-        axes.set_yticks(range(len(self.figures)), [short(name) for name in self.names])
-        axes.invert_yaxis()
-        return figure
+        return intervals(self.summary(level=level))
 
     def _covariance(self, part: Figures) -> Floats:
         return part.population_covariance if self.of == "population" else part.table_covariance
-
-
-def _difference(numbers: Sequence[Floats]) -> Floats:
-    """The only ones, or the first less the second."""
-    return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
 def table_posterior(

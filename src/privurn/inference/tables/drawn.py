@@ -1,0 +1,43 @@
+"""Draws of figures of a whole table, and ratios of two of them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.errors import ModelError
+from privurn.inference.tables.answers import Figures
+
+Floats = NDArray[np.float64]
+Ends = tuple[float, float]
+
+
+def normal_draws(parts: Sequence[tuple[Figures, Floats]], draws: int, *, rng: np.random.Generator) -> dict[str, Floats]:
+    """From the normal law of estimates with their covariances; figures that were worked out together are drawn together."""
+    found: dict[str, Floats] = {}
+    for part, covariance in parts:
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        numbers = part.estimate + rng.standard_normal((draws, len(part.names))) @ root.T
+        found |= {name: numbers[:, i] for i, name in enumerate(part.names)}
+    return found
+
+
+def difference(numbers: Sequence[Floats]) -> Floats:
+    """The only ones, or the first less the second."""
+    return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
+
+
+def quotient(first: Floats, second: Floats, *, name: str) -> Floats:
+    """The first over the second; refused where the second may be 0 or of either sign."""
+    if second.min() <= 0.0 <= second.max():
+        raise ModelError(f"{name!r} has a denominator that may be 0: the ratio may be anything.", hint="Ask for the difference")
+    return first / second
+
+
+def quotient_ends(first: Ends, second: Ends) -> Ends | None:
+    """Between what a ratio of two numbers lies; None where the second may be 0."""
+    if second[0] <= 0.0 <= second[1]:
+        return None
+    corners = [a / b for a in first for b in second]
+    return min(corners), max(corners)
