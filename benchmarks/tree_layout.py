@@ -3,9 +3,11 @@
 Five shapes over 4,096 cells, n records drawn from each, counts at the depths of a layout under noise whose deviation would be
 sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed are
 the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
-variation distance: geometric means over the shapes of the means over the repetitions.
+variation distance: geometric means over the shapes of the means over the repetitions. Columns of one's own, on 4,096 cells,
+take the place of the shapes, and layouts that of those which are compared with the rule; weights are shares of the budget.
 
     python -m benchmarks.tree_layout --repeats 1
+    python -m benchmarks.tree_layout --column cps.csv.gz e00400 0:40950:10 --layout 3,12:7,3 --layout 3,7,12:1,1,1 --laplace
 """
 
 import argparse
@@ -14,6 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.face_value import column_counts
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.inference.trees.approximation import approximate_posterior
@@ -81,24 +84,60 @@ def figures(made: PerturbedTree, populations: dict[str, Floats], *, n: int, repe
     return 1e4 * float(wasserstein), float(variation)
 
 
-def main(repeats: int = 1) -> None:
+def layout(asked: str) -> TreeLayout:
+    """From "2,6,12:2,2,1": depths, and weights that are shared out."""
+    depths, weights = asked.split(":")
+    precisions = np.array([float(each) for each in weights.split(",")])
+    return TreeLayout(tuple(int(each) for each in depths.split(",")), tuple((precisions / precisions.sum()).tolist()))
+
+
+USUAL = {
+    "leaves": even((12,)),
+    "5, 12": even((5, 12)),
+    "4, 8, 12": even((4, 8, 12)),
+    "2, 4, .., 12": even((2, 4, 6, 8, 10, 12)),
+}
+
+
+def compare(
+    populations: dict[str, Floats],
+    layouts: dict[str, TreeLayout],
+    *,
+    settings: tuple[tuple[int, float], ...],
+    noises: tuple[TreeNoise, ...],
+    repeats: int,
+) -> None:
     tree = CellTree((CELLS,))
-    populations = shapes(np.random.default_rng(5))
-    noises: tuple[TreeNoise, ...] = ("discrete-laplace", "discrete-gaussian")
     for noise in noises:
         print(f"\n{noise}: 10,000 W1 / TV\n{'n':>9}{'epsilon':>9}  layout")
-        for n, epsilon in SETTINGS:
+        for n, epsilon in settings:
             deviation = math.sqrt(2.0) / epsilon
             rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n, secret=True)
-            layouts = {"leaves": even((12,)), "5, 12": even((5, 12)), "4, 8, 12": even((4, 8, 12))}
-            layouts |= {"2, 4, .., 12": even((2, 4, 6, 8, 10, 12)), f"rule ({', '.join(map(str, rule.depths))})": rule}
-            for name, layout in layouts.items():
-                made = mechanism(layout, noise=noise, deviation=deviation)
+            for name, each in (layouts | {f"rule ({', '.join(map(str, rule.depths))})": rule}).items():
+                made = mechanism(each, noise=noise, deviation=deviation)
                 wasserstein, variation = figures(made, populations, n=n, repeats=repeats)
                 print(f"{n:>9,}{epsilon:>9}  {name:24}{wasserstein:8.3g} / {variation:.3g}", flush=True)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=1, help="data sets for each shape and setting")
-    main(parser.parse_args().repeats)
+    parser.add_argument("--column", nargs=3, action="append", default=[], metavar=("FILE", "COLUMN", "GRID"))
+    parser.add_argument("--layout", action="append", default=[], metavar="DEPTHS:WEIGHTS", help="for example 2,6,12:2,2,1")
+    parser.add_argument("--laplace", action="store_true", help="no Gaussian noise")
+    parser.add_argument("--records", type=int, nargs="+", help="with --epsilons, in place of the usual settings")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
+    asked = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
+    counts = {f"{name} {grid}": column_counts(file, name, grid) for file, name, grid in asked.column}
+    populations = {name: each / each.sum() for name, each in counts.items()} or shapes(np.random.default_rng(5))
+    compare(
+        populations,
+        {each: layout(each) for each in asked.layout} or USUAL,
+        settings=tuple((n, each) for n in asked.records for each in asked.epsilons) if asked.records else SETTINGS,
+        noises=("discrete-laplace",) if asked.laplace else ("discrete-laplace", "discrete-gaussian"),
+        repeats=asked.repeats,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -607,6 +607,30 @@ def test_an_unknown_total_counts_as_one_more_depth(cells, depths):
     assert tree_layout(tree, noise=GAUSSIAN, secret=True, **many) == tree_layout(tree, noise=GAUSSIAN, **many)
 
 
+@pytest.mark.parametrize(
+    ("n", "epsilon", "secret", "depths", "leaves"),
+    [
+        (1_000, 0.1, True, (4, 12), 1 / 3),
+        (1_000, 1.0, True, (2, 6, 12), 0.2),
+        (10_000, 0.1, True, (2, 6, 12), 0.2),
+        (10_000, 1.0, True, (3, 7, 12), 0.2),
+        (10_000, 4.0, True, (3, 7, 12), 1 / 3),
+        (1_000, 0.1, False, (4, 12), 1 / 3),
+        (1_000, 1.0, False, (3, 6, 12), 0.2),
+        (10_000, 1.0, False, (4, 8, 12), 0.2),
+        (10**6, 0.1, False, (4, 8, 12), 1 / 3),
+    ],
+)
+def test_layouts_of_4096_cells_are_those_that_were_measured(n, epsilon, secret, depths, leaves):
+    """Those with Laplace noise whose errors docs/proofs/noisy-trees.md and docs/explanation/polya-trees.md tell."""
+    guarantee = Guarantee(epsilon=epsilon, delta=0.0, neighbouring="add-remove" if secret else "replace-one")
+    made = calibrate_noisy_tree(n=n, guess=n, shape=(4096,), guarantee=guarantee)
+    assert made.depths == depths
+    parts = [1.0 / each for each in made.scales]
+    assert parts[-1] / sum(parts) == pytest.approx(leaves, rel=1e-5)
+    assert len({round(each, 5) for each in parts[:-1]}) == 1
+
+
 @pytest.mark.parametrize(("epsilon", "n", "kind"), [(0.1, 10**6, GAUSSIAN), (1.0, 1000, LAPLACE)])
 def test_the_noise_is_that_of_the_smaller_error(epsilon, n, kind):
     guarantee = Guarantee(epsilon=epsilon, delta=1e-6)

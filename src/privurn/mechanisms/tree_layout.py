@@ -23,15 +23,15 @@ SPACING: dict[TreeNoise, float] = {"discrete-laplace": 4.0, "discrete-gaussian":
 """Binary depths from one measured depth to the next, about: Gaussian noise grows with the root of their number only."""
 
 DEVIATIONS = 8.0
-"""A depth is worth measuring down to where a node holds this many deviations of the noise, on average; but for the leaves."""
+"""Of the noise that a node holds on average at the last depth that stands out from it."""
+
+PUBLIC = 0.5
+"""Depths further down with Laplace noise where n is public: cumulative counts then have about a third of the variance."""
 
 MOST_COPIES = 1000
 
-LEAVES_SHARE = 0.3
-"""Of the budget for leaves far below that, with Laplace noise."""
-
 LEAVES_WEIGHT = 0.5
-"""Budget of leaves that are not far below it, but more than one depth, over that of another depth, with Laplace noise."""
+"""Budget of leaves that do not stand out, over that of another depth, with Laplace noise."""
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,48 @@ class TreeLayout:
 def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: int, secret: bool = False) -> TreeLayout:
     """The layout for about n records, where noise on the leaves alone would have the deviation `flat_deviation`.
 
-    Nodes of depth d hold n/2^d records on average, so d* = log2(n/(8 flat_deviation)) is the last depth at which they stand
-    out. Where d* lies within one spacing (4 binary depths for Laplace, 2 for Gaussian noise) of the leaves or below them, the
-    depths are spread evenly from the root to the leaves, one for each spacing; else evenly down to d*, and the leaves beside.
-    All have the same noise; but with Laplace noise leaves more than one depth below d* get half the budget of another depth,
-    and 0.3 of all of it where they are further below it than a spacing. Where n is `secret` the total is one more thing to be
-    measured: Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node is then measured
-    there.
+    d* is the last depth that is worth measuring beside the leaves. Where it lies within one spacing (4 binary depths for
+    Laplace, 2 for Gaussian noise) of the leaves or below them, the depths are spread evenly from the root to the leaves, one
+    for each spacing; else evenly down to d*, and the leaves beside. All have the same noise; but with Laplace noise leaves that
+    hold less than four deviations on average get half the budget of another depth. Where n is `secret` the total is one more
+    thing to be measured: Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node is then
+    measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000, secret=True).depths
     (3, 7, 12)
-    >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=100)
-    TreeLayout(depths=(3, 12), precisions=(0.7, 0.3))
+    >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=1_000, secret=True)
+    TreeLayout(depths=(2, 6, 12), precisions=(0.4, 0.4, 0.2))
     """
     depth, spacing = tree.depth, SPACING[noise]
     if depth == 0:
         if not secret:
             raise ModelError("a tree of one cell has nothing to measure where n is public.", hint="Use a finer domain")
         return TreeLayout((0,), (1.0,))
-    worthwhile = min(float(depth), max(1.0, math.log2(n / (DEVIATIONS * flat_deviation))))
+    worthwhile = min(float(depth), max(1.0, worthwhile_depth(n / flat_deviation, noise=noise, secret=secret)))
     spread_out = below_total if secret and noise == "discrete-laplace" else spread
-    if worthwhile > depth - spacing:
-        depths = spread_out(float(depth), spacing)
-        last = LEAVES_WEIGHT if noise == "discrete-laplace" and len(depths) > 1 and worthwhile < depth - 1 else 1.0
-        each = 1.0 / (len(depths) - 1 + last)
-        return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
-    coarse = spread_out(worthwhile, spacing)
-    leaves = LEAVES_SHARE if noise == "discrete-laplace" else 1.0 / (len(coarse) + 1)
-    return TreeLayout((*coarse, depth), (*((1.0 - leaves) / len(coarse),) * len(coarse), leaves))
+    near = worthwhile > depth - spacing
+    depths = spread_out(float(depth), spacing) if near else (*spread_out(worthwhile, spacing), depth)
+    hidden = 2.0 * n < DEVIATIONS * flat_deviation * 2.0**depth
+    last = LEAVES_WEIGHT if noise == "discrete-laplace" and hidden and len(depths) > 1 else 1.0
+    each = 1.0 / (len(depths) - 1 + last)
+    return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
+
+
+def worthwhile_depth(deviations: float, *, noise: TreeNoise, secret: bool) -> float:
+    """d*, the last depth worth measuring beside the leaves, where all records are so many deviations of the noise.
+
+    With Gaussian noise many depths are measured, and the noise of a cumulative count hardly grows with the last of them: down
+    to where a node of n/2^d records stands out. With Laplace noise few are, and it grows with the root of the number of nodes:
+    down to where 2^(d/2) deviations are as much as spreading records evenly within ranges of 2^-d of the width may move.
+
+    >>> [worthwhile_depth(2.0**12, noise=noise, secret=True) for noise in SPACING]
+    [8.0, 9.0]
+    """
+    if noise == "discrete-gaussian":
+        return math.log2(deviations / DEVIATIONS)
+    return 2.0 / 3.0 * math.log2(deviations) + (0.0 if secret else PUBLIC)
 
 
 def spread(last: float, spacing: float) -> tuple[int, ...]:
