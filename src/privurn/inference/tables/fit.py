@@ -133,20 +133,20 @@ def draw_mixture(table: MeasuredTable, *, seed: int, number: int = 0, settings: 
     return _optimised(shifted, Objective.of(shifted), chosen, start=(eta, xi), centre=(eta, xi), base=table)
 
 
-def spread_for(table: MeasuredTable) -> float:
+def spread_for(table: MeasuredTable, *, factor: float = SPREAD, within: tuple[float, float] = SPREADS) -> float:
     """The tau with which a table at face value is near: by the deviation of a pair's noise, or what there is, beside N.
 
-    Chosen on one table at three guarantees: the prior holds associations down, which pays only where the noise is large.
+    The prior holds associations down, which pays only where the noise is large.
     """
-    return float(np.clip(SPREAD * np.sqrt(_above_noise(table)), *SPREADS))
+    return float(np.clip(factor * np.sqrt(_above_noise(table)), *within))
 
 
-def classes_for(table: MeasuredTable) -> int:
+def classes_for(table: MeasuredTable, *, noise: float = NOISE_OF_A_CLASS, within: tuple[int, int] = CLASSES) -> int:
     """The K with which a table is near: every class pays for its own distance from independence, so that many of them buy none.
 
     Where noise is large a hundred classes gave up associations that were plainly measured, which fewer keep.
     """
-    return round(float(np.clip(_above_noise(table) / NOISE_OF_A_CLASS, *CLASSES)))
+    return round(float(np.clip(_above_noise(table) / noise, *within)))
 
 
 def _above_noise(table: MeasuredTable) -> float:
