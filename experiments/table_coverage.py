@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import tables
 from benchmarks.table_data import CodedTable, adult, cps, credit
-from benchmarks.tables import simulated
+from benchmarks.tables import DELTA, simulated
 from numpy.typing import NDArray
 
 from experiments.unknown_n_runs import keep, run
@@ -40,13 +41,11 @@ from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.tables.regression import GeneralisedLinear
 from privurn.inference.tables.sampling import synthetic_cells
 from privurn.mechanisms.marginal_counts import MarginalLayout, count_marginals
-from privurn.mechanisms.marginals import NoisyMarginals
-from privurn.mechanisms.marginals_recipe import calibrate_marginals
 from privurn.mechanisms.table_measurements import MeasuredTable
-from privurn.privacy.profile import Guarantee
 
-DELTA = 1e-6
 MOST_RECORDS = 50_000
+mechanism = lru_cache(maxsize=9)(tables.mechanism)
+"""Once a process."""
 REACH = 1.959963984540054
 SIMULATED = ("mixture", "tree")
 READERS: dict[str, Callable[[Path], CodedTable]] = {
@@ -95,13 +94,6 @@ Task = tuple[str, float, int]
 def read(name: str, path: str) -> CodedTable:
     """Once a process."""
     return READERS[name](Path(path))
-
-
-@lru_cache(maxsize=9)
-def mechanism(sizes: tuple[int, ...], epsilon: float) -> NoisyMarginals:
-    """Once a process."""
-    guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbouring="add-remove")
-    return calibrate_marginals(n=None, sizes=sizes, guarantee=guarantee)
 
 
 def pairs(table: CodedTable) -> list[tuple[int, int]]:

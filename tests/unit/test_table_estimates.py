@@ -18,7 +18,7 @@ from privurn.inference.tables.assisted import TOLERANCE, Means, assisted_estimat
 from privurn.inference.tables.direct import Term, best_marginal, direct_sums
 from privurn.inference.tables.discrepancy import MOST, learn_discrepancy
 from privurn.inference.tables.features import Features, Trust
-from privurn.inference.tables.fit import FitSettings, classes_for, fit_mixture
+from privurn.inference.tables.fit import FitSettings, fit_mixture
 from privurn.inference.tables.formula import LinearRegression, LogisticRegression, PoissonRegression, regression_from_text
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.model_noise import by_pairs
@@ -367,7 +367,7 @@ def test_twice_as_many_classes_change_nothing_that_is_reported(scale):
             for given in ({"ask": asked}, {"model": MODELS["logistic"]}, {"model": MODELS["linear"]})
             for each in table_posterior(table, settings=FitSettings(classes=classes), of="sample", **given).figures
         ]
-        for classes in (classes_for(table), 2 * classes_for(table))
+        for classes in (FitSettings().classes_for(table), 2 * FitSettings().classes_for(table))
     )
     for one, other in zip(few, many, strict=True):
         assert abs(one.estimate - other.estimate) < 0.05 * one.deviation, one.name

@@ -8,7 +8,7 @@ import pytest
 from privurn.domain import Grid, TableDomain
 from privurn.errors import ModelError
 from privurn.inference.tables import fit as fit_module
-from privurn.inference.tables.fit import AT_FACE_VALUE, FitSettings, classes_for, draw_mixture, fit_mixture, spread_for
+from privurn.inference.tables.fit import AT_FACE_VALUE, FitSettings, Spread, draw_mixture, fit_mixture
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.tables.objective import Objective
 from privurn.inference.tables.sampling import synthetic_cells, systematic_counts
@@ -85,11 +85,11 @@ def test_threads_change_nothing(monkeypatch):
 
 @pytest.mark.parametrize(("scale", "spread"), [(1.0, 2.5), (50.0, 2.0), (5000.0, 1.25)])
 def test_a_table_at_face_value_is_held_less_where_there_is_less_noise(scale, spread):
-    """A tenth of the root of N over the noise of a pair, within bounds; a fit takes it where none is stated."""
-    table = measured(records(made_mixture(), 20_000), scale=scale)
-    assert spread_for(table) == pytest.approx(spread, rel=1e-3)
+    """A tenth of the root of N over the noise of a pair, within bounds; a fit takes it where the rule is stated."""
+    table, rule = measured(records(made_mixture(), 20_000), scale=scale), Spread(factor=0.1, within=(1.25, 2.5))
+    assert rule.of(table) == pytest.approx(spread, rel=1e-3)
     quick = FitSettings(classes=4, pair_steps=10, triple_steps=0)
-    by_noise, stated = (fit_mixture(table, settings=replace(quick, spread=each)).mixture for each in (None, spread_for(table)))
+    by_noise, stated = (fit_mixture(table, settings=replace(quick, spread=each)).mixture for each in (rule, rule.of(table)))
     assert np.array_equal(by_noise.cells, stated.cells)
 
 
@@ -165,8 +165,8 @@ def test_an_association_that_was_plainly_measured_is_kept_where_records_are_few(
     age = rng.integers(0, 4, 1_000)
     codes = np.array([age, rng.integers(0, 2, 1_000), (age == 3) & (rng.random(1_000) < 0.7), rng.integers(0, 3, 1_000)])
     table = measured(codes.astype(np.uint16), (4, 2, 2, 3), scale=15.0, order=2)
-    assert classes_for(table) == 44
-    assert classes_for(measured(codes.astype(np.uint16), (4, 2, 2, 3), scale=0.5, order=2)) == 100
+    assert AT_FACE_VALUE.classes_for(table) == FitSettings().classes_for(table) == 44
+    assert FitSettings().classes_for(measured(codes.astype(np.uint16), (4, 2, 2, 3), scale=0.5, order=2)) == 100
 
     def kept(settings):
         """Share of what was measured beyond independence."""

@@ -150,7 +150,7 @@ def test_both_relations_and_a_pure_epsilon(neighbouring, delta):
         progress=told.append,
     )
     assert told[:4] == ["planning", "counting", "drawing", "fitting"]
-    assert told[-1].startswith("fitting: 1200 of 1200, misfit ")
+    assert told[-1].startswith("fitting: 800 of 800, misfit ")
     secret = neighbouring == "add-remove"
     assert out.certificate["n"] == (None if secret else 3_000)
     assert abs(len(out.data) - 3_000) <= (300 if secret else 0)
