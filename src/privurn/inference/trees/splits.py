@@ -22,9 +22,9 @@ CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
 HYPER = (1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.4, 0.2, 0.1)
 """Dirichlet parameters of their weights: few splits under much noise shall not be taken to be even."""
 
-ONE_SIDED, EVEN, ENOUGH, LEAST_EVEN = 2, 4, 64, 0.25
+ONE_SIDED, EVEN, ENOUGH, LEAST_EVEN = 2, 4, 16, 0.25
 """The first concentrations put nearly all records on one side, those from the fourth on split about as the base measure does,
-and 64 splits can teach how many do either: of fewer, their parameters are as much smaller, those of even splits down to a
+and 16 splits can teach how many do either: of fewer, their parameters are as much smaller, those of even splits down to a
 quarter. Noise would else be taken to show that a thin tail is none, or that halves which it hides are equal."""
 
 
@@ -67,7 +67,7 @@ class Splits:
         """Dirichlet parameters of the concentrations' weights, (depth, concentration).
 
         >>> Splits(CellTree((4,))).hyper[:, :3].tolist()
-        [[0.015625, 0.015625, 1.0], [0.03125, 0.03125, 1.0]]
+        [[0.0625, 0.0625, 1.0], [0.125, 0.125, 1.0]]
         >>> Splits(CellTree((4,))).hyper[0, 3:].round(3).tolist()
         [2.0, 0.5, 0.25, 0.1, 0.05, 0.025]
         """
