@@ -123,9 +123,13 @@ def test_every_row_that_can_be_simulated_has_its_errors_and_the_default_has_the_
 )
 def test_of_ordered_cells_the_tree_has_the_least(n, cells, epsilon, delta):
     """So no release has to ask."""
-    found = planned(n, cells, Guarantee(epsilon=epsilon, delta=delta))
-    least = min((each for each in found if each.expected is not None), key=lambda each: each.expected.distance)
-    assert least.mechanism == "noisy-tree"
+    assert_tree_least(n, cells, Guarantee(epsilon=epsilon, delta=delta))
+
+
+def assert_tree_least(n, cells, guarantee):
+    """Up to 2%, which the simulated tables are too few to tell from none."""
+    rows = [each for each in planned(n, cells, guarantee) if each.expected is not None]
+    assert forecast_of(rows, "noisy-tree").distance <= 1.02 * min(each.expected.distance for each in rows)
 
 
 @pytest.mark.long
@@ -133,11 +137,7 @@ def test_of_ordered_cells_the_tree_has_the_least(n, cells, epsilon, delta):
 @pytest.mark.parametrize("cells", [2, 40, 1000])
 @pytest.mark.parametrize("n", [5, 500, 100_000])
 def test_the_tree_has_the_least_from_few_records_to_many(n, cells, epsilon, delta):
-    rows = [each for each in planned(n, cells, Guarantee(epsilon=epsilon, delta=delta)) if each.expected is not None]
-    own = forecast_of(rows, "noisy-tree")
-    assert own is not None
-    # simulated from few tables, so two errors that are the same may come out a little apart
-    assert own.distance <= 1.02 * min(each.expected.distance for each in rows)
+    assert_tree_least(n, cells, Guarantee(epsilon=epsilon, delta=delta))
 
 
 @pytest.mark.parametrize(
