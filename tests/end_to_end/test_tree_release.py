@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import privurn
+from privurn.cli.main import app
 from privurn.errors import ModelError
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.registry import rebuild
@@ -48,6 +50,15 @@ def test_the_default_is_a_noisy_tree_with_records_near_the_data(tmp_path, delta,
     assert len(records) == 3000
     far = np.abs(np.sort(records) - np.sort(AGES)).mean()
     assert far < 1.0  # ages from 18 to 90; a plain sample of as many lies 0.5 away
+
+
+@pytest.mark.filterwarnings("ignore::privurn.errors.InferenceWarning")
+def test_the_exact_chain_of_the_command_line_says_how_long_it_was(tmp_path):
+    made(AGES[:40], domain=privurn.Grid(0, 96, 32)).save(tmp_path / "out")
+    asked = ["infer", str(tmp_path / "out"), "--exact", "--ask", "mean", "--draws", "60"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "chains of 60 draws (as asked)" in " ".join(shown.output.split())
 
 
 def test_records_follow_from_measurements_certificate_and_seed_alone(tmp_path):

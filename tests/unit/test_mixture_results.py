@@ -429,3 +429,8 @@ def test_wavelet_rows_must_be_whole():
 def test_values_outside_the_bounds_are_clamped_before_the_wavelet():
     wavelet = HaarWaveletChannel.calibrate(bounds=(0, 1), levels=2, epsilon=50)
     assert np.array_equal(wavelet.lattice([-3.0, 7.0, math.nan]), wavelet.lattice([0.0, 1.0, 0.0]))
+
+
+def test_values_alone_have_a_posterior_of_the_population_alone():
+    with pytest.raises(ModelError, match="anything but the population"):
+        privurn.infer(np.array([0.2, 0.7]), GAUSSIAN, of="sample")

@@ -45,8 +45,11 @@ def test_it_is_a_warning_of_the_call():
         privurn.infer(released(privurn.NoisyCounts(records=400), FINE), ask="mean", run=RUN)
 
 
-def test_two_releases_of_one_second_are_two_and_one_is_one():
+def test_two_releases_of_one_second_are_two_and_one_is_one(tmp_path):
     first, second = (released(privurn.NoisyCounts(publish="counts"), COARSE) for _ in range(2))
     assert warned([first, second]) == []
     with pytest.raises(FormatError, match="named twice"):
         privurn.infer([first, first], ask="mean", run=RUN)
+    first.save(tmp_path / "first")
+    with pytest.raises(FormatError, match="named twice"):
+        privurn.infer([first, tmp_path / "first"], ask="mean", run=RUN)

@@ -12,6 +12,7 @@ from privurn.cli.infer_answers import Asked
 from privurn.domain import Bins, Categories, Grid, TableDomain
 from privurn.errors import FormatError, ModelError
 from privurn.inference.tables.asked import QuantileQuestion, questions
+from privurn.inference.tables.drawn import quotient
 from privurn.inference.tables.fit import FitSettings
 from privurn.inference.tables.posterior import table_posterior
 from privurn.inference.tables.quantiles import Curve
@@ -294,3 +295,13 @@ def test_the_command_takes_whole_numbers_but_not_for_regressions():
         infer_tables.model_of(None, replace(asked, typed={**typed, "model": "linear: pay ~ visits"}))
     with pytest.raises(FormatError, match="where in its bin"):
         infer_tables.model_of(None, replace(asked, typed={**typed, "within": "edges"}))
+
+
+@pytest.mark.parametrize(("error", "refused"), [(0.24, False), (0.26, True)])
+def test_whether_a_ratio_is_answered_follows_from_estimate_and_error_not_from_draws(error, refused):
+    drawn = np.array([-0.1, 2.1]), np.array([0.9, 1.1])
+    if refused:
+        with pytest.raises(ModelError, match="may be 0"):
+            quotient(*drawn, about=(1.0, error), name="a / b")
+    else:
+        assert quotient(*drawn, about=(-1.0, error), name="a / b").shape == (2,)

@@ -105,13 +105,14 @@ def infer(
     if run is not None and not isinstance(run, Run):
         raise ModelError("how to run is said by a Run.", hint="run=Run(draws=1000, seed=1)")
     if isinstance(model, (MixtureModel, GlobalMixtureModel)) and isinstance(releases, np.ndarray):
+        _check_of(of)
         released = Privatised(released=releases, channel=model.channel, column="x")  # type: ignore[arg-type]
         return mixture_posterior(released, model=model, ask=ask, run=run, level=level)
     several = isinstance(releases, Sequence) and not isinstance(releases, (str, bytes))
     given = [published(each, mixture=isinstance(model, MIXTURES)) for each in (releases if several else [releases])]
     _check_together(given, model)
-    if given[0].kind not in ("counts", "tree", "tables") and of != "population":
-        raise ModelError("only counts of cells have a posterior of anything but the population.", hint="Leave of out")
+    if given[0].kind not in ("counts", "tree", "tables"):
+        _check_of(of)
     common: dict[str, Any] = {"model": model, "ask": ask, "run": run, "level": level}
     numbers = [each.numbers for each in given]
     if isinstance(numbers[0], NoisyStatistics):
@@ -121,6 +122,12 @@ def infer(
     if isinstance(numbers[0], Privatised):
         return mixture_posterior(numbers[0], **common)
     return count_posterior(tuple(each for each in numbers if isinstance(each, Observed)), of=of, **common)
+
+
+def _check_of(of: Of) -> None:
+    """Of records and sums only the population has a posterior."""
+    if of != "population":
+        raise ModelError("only counts of cells have a posterior of anything but the population.", hint="Leave of out")
 
 
 def _check_together(given: Sequence[Published], model: Any) -> None:
@@ -135,11 +142,11 @@ def _check_together(given: Sequence[Published], model: Any) -> None:
                 f"{other.words} are analysed one release at a time.", hint="Only counts of the same cells are combined"
             )
         check_same_data([each.numbers for each in given if isinstance(each.numbers, Observed)])
-        # two releases that were never saved may have the very same certificate, but not the same numbers
-        seen = [(each.sha256, each.numbers) for each in given]
-        named = [(sha256, own.counts.tobytes()) for sha256, own in seen if sha256 is not None and isinstance(own, Observed)]
-        if len(set(named)) < len(named):
-            raise FormatError("the same release was named twice.", hint="It tells no more the second time")
+        # saving changes the hash of a certificate, and two that were never saved may have the same: numbers tell releases apart
+        numbers = [each.numbers for each in given if each.sha256 is not None]
+        counts = [each.counts.tobytes() for each in numbers if isinstance(each, Observed)]
+        if len(set(counts)) < len(counts):
+            raise FormatError("the same release was named twice, by its numbers.", hint="It tells no more the second time")
     if model is not None and not isinstance(model, FITTING[first.kind]):
         raise ModelError(
             f"{type(model).__name__} is no model of {first.words}, which were published.",

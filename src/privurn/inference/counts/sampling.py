@@ -171,15 +171,16 @@ def _from_tree(job: Job, reduction: Reduction, of: Of) -> Views:
             usual=LENGTHS,
             judged=lambda draws: Draws(variables={name.partition(":")[2] or name: draws[name] for name in judged}, markov=True),
         )
-        found, markov, stats = {name: draws[name] for name in draws.names}, True, draws.sample_stats
+        found, stats, stated = {name: draws[name] for name in draws.names}, draws.sample_stats, draws.attributes
     else:
-        found, markov, stats = _tree_draws(job, reduction, IndependentDraws(measured, base, job.size)), False, {}
+        found, stats, stated = _tree_draws(job, reduction, IndependentDraws(measured, base, job.size)), {}, {}
     views = {}
     for view in ("population", "sample"):
         named = {name: found[f"{view}:{name}"] for name in reduction.names}
         if job.n is None:
             named["n"] = found["n"]
-        views[view] = Draws(variables=named, markov=markov, sample_stats=stats, attributes=job.attributes(view))
+        own = {**stated, **job.attributes(view)}
+        views[view] = Draws(variables=named, markov=model.exact, sample_stats=stats, attributes=own)
     return views
 
 

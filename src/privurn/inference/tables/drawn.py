@@ -11,6 +11,9 @@ from privurn.inference.tables.answers import Figures
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]
 
+CLEAR = 4.0
+"""Errors that a denominator must be away from 0."""
+
 
 def normal_draws(parts: Sequence[tuple[Figures, Floats]], draws: int, *, rng: np.random.Generator) -> dict[str, Floats]:
     """From the normal law of estimates with their covariances; figures that were worked out together are drawn together."""
@@ -28,9 +31,9 @@ def difference(numbers: Sequence[Floats]) -> Floats:
     return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
-def quotient(first: Floats, second: Floats, *, name: str) -> Floats:
-    """The first over the second; refused where the second may be 0 or of either sign."""
-    if second.min() <= 0.0 <= second.max():
+def quotient(first: Floats, second: Floats, *, about: tuple[float, float], name: str) -> Floats:
+    """Draws of the first over those of the second; refused where the second may be 0, by its estimate and error (`about`)."""
+    if abs(about[0]) <= CLEAR * about[1]:
         raise ModelError(f"{name!r} has a denominator that may be 0: the ratio may be anything.", hint="Ask for the difference")
     return first / second
 
