@@ -1,6 +1,7 @@
 """Quantiles of whole tables, and synthetic tables and copies made from their measurements."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -299,9 +300,10 @@ def test_the_command_takes_whole_numbers_but_not_for_regressions():
 
 @pytest.mark.parametrize(("error", "refused"), [(0.24, False), (0.26, True)])
 def test_whether_a_ratio_is_answered_follows_from_estimate_and_error_not_from_draws(error, refused):
-    drawn = np.array([-0.1, 2.1]), np.array([0.9, 1.1])
+    drawn = {"a": np.array([-0.1, 2.1]), "b": np.array([-0.9, 1.1])}
+    estimated = {"b": SimpleNamespace(estimate=-1.0, deviation=error)}
     if refused:
         with pytest.raises(ModelError, match="may be 0"):
-            quotient(*drawn, about=(1.0, error), name="a / b")
+            quotient(["a", "b"], drawn, estimated)
     else:
-        assert quotient(*drawn, about=(-1.0, error), name="a / b").shape == (2,)
+        assert quotient(["a", "b"], drawn, estimated).shape == (2,)

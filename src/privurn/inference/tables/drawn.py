@@ -1,6 +1,7 @@
 """Draws of figures of a whole table, and ratios of two of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,14 @@ def difference(numbers: Sequence[Floats]) -> Floats:
     return numbers[0] if len(numbers) == 1 else numbers[0] - numbers[1]
 
 
-def quotient(first: Floats, second: Floats, *, about: tuple[float, float], name: str) -> Floats:
-    """Draws of the first over those of the second; refused where the second may be 0, by its estimate and error (`about`)."""
-    if abs(about[0]) <= CLEAR * about[1]:
-        raise ModelError(f"{name!r} has a denominator that may be 0: the ratio may be anything.", hint="Ask for the difference")
-    return first / second
+def quotient(names: Sequence[str], drawn: Mapping[str, Floats], estimated: Mapping[str, Any]) -> Floats:
+    """Draws of the first over those of the second; refused where the second may be 0, by its estimate and deviation."""
+    first, second = names
+    below = estimated.get(second)
+    value, error = (drawn[second].mean(), drawn[second].std()) if below is None else (below.estimate, below.deviation)
+    if abs(value) <= CLEAR * error:
+        raise ModelError(f"the denominator {second!r} may be 0: the ratio may be anything.", hint="Ask for the difference")
+    return drawn[first] / drawn[second]
 
 
 def quotient_ends(first: Ends, second: Ends) -> Ends | None:

@@ -158,12 +158,7 @@ class TablePosterior(Posterior):
         found |= {each.name: difference([self._tree_answers[text].drawn for _, text in each.parts]) for each in trees}
         known = {**self._normal, **found}
         ratios = [each for each in self.asked or () if isinstance(each, Quotient)]
-        for each in ratios:
-            first, second = (known[part.name] for part in each.parts)
-            below = self._estimated.get(each.parts[1].name)
-            about = (second.mean(), second.std()) if below is None else (below.estimate, below.deviation)
-            found[each.name] = quotient(first, second, about=about, name=each.name)
-        return found
+        return found | {each.name: quotient([part.name for part in each.parts], known, self._estimated) for each in ratios}
 
     @cached_property
     def _normal(self) -> dict[str, Floats]:
