@@ -64,12 +64,17 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
         if not secret:
             raise ModelError("a tree of one cell has nothing to measure where n is public.", hint="Use a finer domain")
         return TreeLayout((0,), (1.0,))
+    laplace = noise == "discrete-laplace"
     worthwhile = min(float(depth), max(1.0, worthwhile_depth(n / flat_deviation, noise=noise, secret=secret)))
-    spread_out = below_total if secret and noise == "discrete-laplace" else spread
-    near = worthwhile > depth - spacing
-    depths = spread_out(float(depth), spacing) if near else (*spread_out(worthwhile, spacing), depth)
-    hidden = 2.0 * n < DEVIATIONS * flat_deviation * 2.0**depth
-    last = LEAVES_WEIGHT if noise == "discrete-laplace" and hidden and len(depths) > 1 else 1.0
+    spread_out = below_total if secret and laplace else spread
+    if worthwhile <= depth - spacing:
+        depths = (*spread_out(worthwhile, spacing), depth)
+    elif laplace:
+        depths = above_leaves(math.log2(tree.cells), spacing, leaves=depth, secret=secret)
+    else:
+        depths = spread(float(depth), spacing)
+    hidden = 2.0 * n < DEVIATIONS * flat_deviation * tree.cells
+    last = LEAVES_WEIGHT if laplace and hidden and len(depths) > 1 else 1.0
     each = 1.0 / (len(depths) - 1 + last)
     return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
 
@@ -87,6 +92,24 @@ def worthwhile_depth(deviations: float, *, noise: TreeNoise, secret: bool) -> fl
     if noise == "discrete-gaussian":
         return math.log2(deviations / DEVIATIONS)
     return 2.0 / 3.0 * math.log2(deviations) + (0.0 if secret else PUBLIC)
+
+
+def above_leaves(last: float, spacing: float, *, leaves: int, secret: bool) -> tuple[int, ...]:
+    """Depths for Laplace noise spread evenly down to the leaves, which are `last` binary depths down on average.
+
+    Cells that are no power of two fill a part of their last depth only: the depths above are fractions of what it would be if
+    they did, rounded up from 0.4 on, so that the wide gaps are above; with a secret n they are below, as in `below_total`.
+
+    >>> [above_leaves(math.log2(cells), 4.0, leaves=math.ceil(math.log2(cells)), secret=False) for cells in (512, 4096, 5001)]
+    [(5, 9), (4, 8, 12), (4, 8, 13)]
+    >>> above_leaves(math.log2(5001), 4.0, leaves=13, secret=True)
+    (3, 7, 13)
+    """
+    above = 1.0 if secret else 0.0
+    count = max(1, round((last + above) / spacing))
+    fractions = [(last + above) * i / count for i in range(1, count)]
+    depths = [math.floor(each + 1e-9) - 1 if secret else math.ceil(each - 0.4) for each in fractions]
+    return (*sorted({max(1, each) for each in depths} - {leaves}), leaves)
 
 
 def spread(last: float, spacing: float) -> tuple[int, ...]:
