@@ -10,13 +10,12 @@ registry that has a likelihood of counts. Where a mechanism cannot have the guar
 
 Every data set is a line of the file, and a run takes up where the file ends: the same command goes on. A data set takes 0.05 to
 0.5 s of one core, so that the full cross takes about a quarter of an hour, the default and the urn on the listed settings as
-long again, and all others on them an hour; but for records of noisy counts, which have no independent draws: 10 s of each data
-set at 2,000 cells, three hours. The table at the end says for every setting how often intervals held the truth (figures
-of which the release tells little in half of the data sets or more are left out: to count just the data sets that tell more
-would be to choose by the outcome), how often the 90% interval of the unbiased estimate did, and the verdict: between 86% and
-97% on average over the figures, or else low or high; figures that fail alone, where an exact binomial test at 1e-4 rejects
-every share of that band, are named. Where one prior weight is all that inference has for many cells (records of noisy counts),
-it warns of that, and the table says so in place of a verdict.
+long again, and all others on them an hour; records of noisy counts, which are fitted five times, take up to 0.8 s. The table at
+the end says for every setting how often intervals held the truth (figures of which the release tells little in half of the data
+sets or more are left out: to count just the data sets that tell more would be to choose by the outcome), how often the 90%
+interval of the unbiased estimate did, and the verdict: between 86% and 97% on average over the figures, or else low or high;
+figures that fail alone, where an exact binomial test at 1e-4 rejects every share of that band, are named. Where one prior
+weight is all that inference has for many cells, it warns of that, and the table says so in place of a verdict.
 """
 
 import argparse

@@ -36,12 +36,16 @@ TERMS = {
 
 
 def enumerated(term, seen, weights, sizes):
-    """Every table with its probability under the tree with these weights of the concentrations; cells in the tree's order."""
+    """Every table with its probability under the tree with these weights of the concentrations; cells in the tree's order.
+
+    `term`: or the log likelihood itself.
+    """
     splits = Splits(seen.tree)
     listed, logs = [], []
     for n in sizes:
         for table in tables(3, n):
-            sums, log = node_counts(seen.tree, table), term_log(term, table)
+            sums = node_counts(seen.tree, table)
+            log = term(table) if callable(term) else term_log(term, table)
             for depth, u in split_nodes(splits):
                 left, r = sums[depth + 1][splits.children[depth][u]], splits.shares[depth][u]
                 laws = [np.exp(split_law(left, sums[depth][u], a, r)) for a in CONCENTRATIONS]
@@ -70,6 +74,21 @@ def test_tables_have_the_enumerated_law(kind, domain):
     seen = cells_as_tree(term, domain, n=6)
     assert seen.depths == (2,)
     assert_law(term, seen, [6])
+
+
+def test_records_of_noisy_counts_have_the_enumerated_law_at_each_rate_and_all_rates_get_draws():
+    released = np.array([40, 18, 2])
+    hidden = NoisyRecordsTerm(noise="discrete-laplace", scale=0.8, smoothing=0.0, released=released)
+    seen = cells_as_tree(hidden, GRID, n=24)
+    assert seen.depths == (2,)
+    for law in (seen.laws[0], seen.laws[-1]):
+        cells = [law.logs(released[[j]], np.arange(25.0), np.zeros(25, np.int64)) for j in range(3)]
+        assert_law(lambda table, own=cells: sum(own[j][c] for j, c in enumerate(table)), replace(seen, laws=(law,)), [24])
+    means = [IndependentDraws(each).draw(4_000, rng=np.random.default_rng(1)).counts.mean(axis=1) for each in seen.versions]
+    found = IndependentDraws(seen).draw(20_000, rng=np.random.default_rng(1))
+    assert np.all(np.abs(found.counts.mean(axis=1) - np.mean(means, axis=0)) < 0.05)
+    halves = found.counts[0].reshape(2, -1).mean(axis=1)  # rates stand in no order
+    assert abs(halves[0] - halves[1]) < 0.05
 
 
 FOUR = privurn.JointDomain({"x": privurn.Grid(0, 3, 1)})
@@ -168,8 +187,8 @@ def test_what_says_nothing_of_each_cell_by_itself_is_no_tree():
     hidden = NoisyRecordsTerm(noise="discrete-laplace", scale=1.0, smoothing=0.0, released=np.array([1, 2, 0]))
     uneven = UrnTerm(alpha=np.array([0.5, 1.0, 0.5]), released=np.array([[4, 1, 2]]))
     several = UrnTerm(alpha=np.full(3, 0.5), released=np.array([[4, 1, 2], [3, 3, 1]]))
-    assert [cells_as_tree(each, GRID, n=6) for each in (hidden, uneven, several)] == [None] * 3
-    assert cells_as_tree(TERMS["urn"], GRID, n=None) is None
+    assert [cells_as_tree(each, GRID, n=6) for each in (uneven, several)] == [None] * 2
+    assert [cells_as_tree(each, GRID, n=None) for each in (TERMS["urn"], hidden)] == [None] * 2
     urn = DirichletMultinomial(n=None, cells=3, alpha=Fraction(1, 2), records=7)
     with pytest.raises(ModelError, match="a Polya tree is for one release of noisy counts"):
         privurn.infer(Observed(mechanism=urn, domain=GRID, counts=np.array([4, 1, 2])), privurn.PolyaTree())

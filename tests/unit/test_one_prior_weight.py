@@ -27,12 +27,13 @@ def warned(given):
 @pytest.mark.parametrize(
     ("recipe", "more", "said"),
     [
-        (privurn.NoisyCounts(records=400), {}, True),
+        (privurn.NoisyCounts(records=400), {}, False),
+        (privurn.NoisyCounts(records=400), {"neighbouring": "add-remove"}, True),
         (privurn.NoisyCounts(publish="counts"), {}, False),
         (privurn.Urn(records=400), {"delta": 1e-3}, False),
         (privurn.Urn(records=400), {"delta": 1e-3, "neighbouring": "add-remove"}, True),
     ],
-    ids=["records of noisy counts", "noisy counts", "urn", "urn, secret n"],
+    ids=["records of noisy counts", "records of noisy counts, secret n", "noisy counts", "urn", "urn, secret n"],
 )
 def test_one_weight_for_many_cells_is_said(recipe, more, said):
     assert bool(warned(released(recipe, FINE, **more))) is said
@@ -42,7 +43,7 @@ def test_one_weight_for_many_cells_is_said(recipe, more, said):
 @pytest.mark.filterwarnings("ignore::privurn.errors.NotMixed")
 def test_it_is_a_warning_of_the_call():
     with pytest.warns(PriorDecides, match="one prior weight stands for all 40 cells"):
-        privurn.infer(released(privurn.NoisyCounts(records=400), FINE), ask="mean", run=RUN)
+        privurn.infer(released(privurn.NoisyCounts(records=400), FINE, neighbouring="add-remove"), ask="mean", run=RUN)
 
 
 def test_two_releases_of_one_second_are_two_and_one_is_one(tmp_path):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privurn.errors import ModelError
+from privurn.mechanisms.clipped_records import ClippedRecords
 from privurn.mechanisms.table_measurements import MeasuredTable
 from privurn.mechanisms.tree_measurements import Leaves, TreeMeasurements, Unbiased
 from privurn.privacy.additive_noise import NoiseKind, noise_deviation
@@ -207,6 +208,16 @@ class NoisyRecordsTerm(WithoutEstimate):
     def cells(self) -> int:
         """Cells."""
         return len(self.released)
+
+    def as_leaves(self, *, n: int | None) -> Leaves | None:
+        """Where n is public, and the records tell what T is about: approximate, since the likely T are a few (`LIKELY`)."""
+        if not n:
+            return None
+        steps = STEPS[self.noise]
+        laws = ClippedRecords.of(
+            self.released, noise=KINDS[self.noise], scale=self.scale * steps, steps=steps, smoothing=self.smoothing, n=n
+        )
+        return Leaves(self.released, ("clipped", self.scale), laws) if laws else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,10 +3,10 @@
 Counts of cells alone are a tree of which only the deepest depth is measured. In place of noise these may be known through
 records that were drawn: S_i of cell i from an urn ("urn"), or with probabilities that are shares of the counts and of the
 uniform ("mixed"), n being public. What is said of cell i is then Gamma(a + C_i + S_i)/Gamma(a + C_i), or (a + C_i)^S_i, with a
-the prior's records in each cell.
+the prior's records in each cell. Or they were drawn from noisy counts that are cut off at zero ("clipped"): `clipped_records`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
+from privurn.mechanisms.clipped_records import ClippedRecords
 from privurn.privacy.additive_noise import NoiseKind, check_scale, noise_deviation
 
-Noise = tuple[NoiseKind | Literal["urn", "mixed"], float]
-"""Kind and scale, as in `privacy.additive_noise`; or how records were drawn, and the prior's records in each cell."""
+Noise = tuple[NoiseKind | Literal["urn", "mixed", "clipped"], float]
+"""Kind and scale, as in `privacy.additive_noise`; or how records were drawn, and the prior's records in each cell, or the scale
+of the noise on the counts that they were drawn from."""
 
-DRAWN = ("urn", "mixed")
+DRAWN = ("urn", "mixed", "clipped")
 
 Floats = NDArray[np.float64]
 Unbiased = tuple[Floats, Floats]
@@ -28,10 +30,11 @@ Unbiased = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Numbers of all cells with their noise."""
+    """Numbers of all cells with their noise; `laws` as in `TreeMeasurements`."""
 
     numbers: NDArray[Any]
     noise: Noise
+    laws: tuple[ClippedRecords, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,8 @@ class TreeMeasurements:
     number of records in the tree and its special cells together; None where it is secret. `special`: noisy counts of the cells
     that hang beside the tree (missing, other), all with `special_noise`. `places`: numbers that the tree's cells, and then the
     special ones, have in a domain; left out, these very numbers. `sums_from`: where cells alone are measured, the depth from
-    which on, down to the cells, what is said of a node's count is said by the sum over its cells alone.
+    which on, down to the cells, what is said of a node's count is said by the sum over its cells alone. `laws`: of "clipped"
+    records, equally likely ones, the most likely in the middle.
 
     >>> tree = CellTree((4,))
     >>> TreeMeasurements(tree, (2,), (np.array([3, 0, 1, -1]),), (("laplace", 1.0),), total=4).special
@@ -58,6 +62,7 @@ class TreeMeasurements:
     special_noise: tuple[NoiseKind, float] | None = None
     places: NDArray[np.int64] | None = None
     sums_from: int | None = None
+    laws: tuple[ClippedRecords, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.depths or not len(self.depths) == len(self.noisy) == len(self.noise):
@@ -75,6 +80,8 @@ class TreeMeasurements:
             raise ModelError("records that were drawn say something of the cells alone, where n is public and not 0.")
         if self.sums_from is not None and (self.depths != (self.tree.depth,) or not 0 <= self.sums_from <= self.tree.depth):
             raise ModelError("sums over cells stand for measurements where cells alone were measured.")
+        if (self.noise[-1][0] == "clipped") != bool(self.laws):
+            raise ModelError("records of noisy counts that were cut off have their own laws, and nothing else has.")
         for kind, scale in (*self.noise, *((self.special_noise,) if self.special_noise else ())):
             if kind not in (*get_args(NoiseKind), *DRAWN):
                 raise ModelError(f"noise of the kind {kind!r} is not known.", hint="laplace or gaussian")
@@ -117,6 +124,16 @@ class TreeMeasurements:
         """Whether what is known of the cells are records that were drawn."""
         return self.noise[-1][0] in DRAWN
 
+    @property
+    def law(self) -> ClippedRecords | None:
+        """The most likely one of `laws`."""
+        return self.laws[len(self.laws) // 2] if self.laws else None
+
+    @property
+    def versions(self) -> "tuple[TreeMeasurements, ...]":
+        """The same with one law each, equally likely."""
+        return tuple(replace(self, laws=(each,)) for each in self.laws) or (self,)
+
     def estimates(self, depth: int) -> Unbiased | None:
         """Unbiased estimates of the counts of a depth from its own measurements, and their variances, about."""
         own = self.own(depth)
@@ -125,6 +142,9 @@ class TreeMeasurements:
         noisy, (kind, prior) = own
         if kind not in DRAWN:
             return noisy.astype(np.float64), np.full(len(noisy), noise_variance(own[1]))
+        if self.law is not None:
+            numbers = self.law.number(noisy)
+            return numbers, self.law.variance(numbers)
         whole, records = float(self.total or 0) + len(noisy) * prior, float(noisy.sum())
         share = (noisy + 1.0) / (records + len(noisy))
         spread = whole * share * (1.0 - share) / records * (whole + records if kind == "urn" else whole)
@@ -134,14 +154,20 @@ class TreeMeasurements:
         """Log likelihood of counts of these nodes of a depth by the sums of their cells' numbers, up to what n fixes.
 
         Cells of an urn that are put together are an urn, and so with shares of counts. Noise on a sum of many cells is about
-        normal. Since all drawn counts sum to n, the same multiple of each may be taken off: so much that the maximum is near
-        the estimate.
+        normal, and so is a sum of the numbers of clipped records, whose cells have a law of their own. Since all drawn counts
+        sum to n, the same multiple of each may be taken off: so much that the maximum is near the estimate.
         """
         from scipy.special import gammaln
 
+        if self.law is not None and depth == self.tree.depth:
+            return self.law.logs(self.noisy[-1], counts, nodes)
         starts, (kind, scale) = self.tree.starts[depth], self.noise[-1]
+        if self.law is not None:
+            numbers, size = np.add.reduceat(self.law.number(self.noisy[-1]), starts), self._sizes(depth)[nodes]
+            variances = size * self.law.variance(counts / size)
+            return np.asarray(-0.5 * (numbers[nodes] - counts) ** 2 / variances - 0.5 * np.log(variances))
         noisy = np.add.reduceat(self.noisy[-1].astype(np.float64), starts)
-        sizes = np.diff(np.append(starts, self.tree.cells))
+        sizes = self._sizes(depth)
         if kind not in DRAWN:
             return np.asarray(-0.5 * (noisy[nodes] - counts) ** 2 / (sizes[nodes] * noise_variance((kind, scale))))
         whole, records = float(self.total or 0) + self.tree.cells * scale, float(noisy.sum())
@@ -149,6 +175,9 @@ class TreeMeasurements:
         if kind == "urn":
             return np.asarray(gammaln(held + noisy[nodes]) - gammaln(held) - counts * np.log1p(records / whole))
         return np.asarray(noisy[nodes] * np.log(held) - counts * (records / whole))
+
+    def _sizes(self, depth: int) -> NDArray[np.int64]:
+        return np.diff(np.append(self.tree.starts[depth], self.tree.cells))
 
     def own(self, depth: int) -> tuple[NDArray[np.int64], Noise] | None:
         """Noisy counts and noise of a depth, where it is measured."""

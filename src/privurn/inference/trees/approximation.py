@@ -123,7 +123,7 @@ class Propagation:
         """Counts that the measurements alone allow, up to tails that no node of the depth is likely to be in."""
         fit = self.fit[depth]
         tail = max(4.0 + np.log(len(fit.mean)), TAIL)
-        heavy = any(kind == "laplace" for kind, _ in self.measured.noise)
+        heavy = any(kind in ("laplace", "clipped") for kind, _ in self.measured.noise)
         reach = np.sqrt(fit.variance) * (max(np.sqrt(2.0 * tail), tail / np.sqrt(2.0)) if heavy else np.sqrt(2.0 * tail))
         most = np.inf if self.measured.total is None else float(self.measured.total)
         least = 0.0

@@ -61,6 +61,7 @@ def cells_as_tree(term: CountTerm, domain: JointDomain, *, n: int | None, whole:
         special=tuple(leaves.numbers[~inside].tolist()),
         special_noise=None if inside.all() else leaves.noise,  # type: ignore[arg-type]
         places=np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]),
+        laws=leaves.laws,
     )
     return replace(found, sums_from=clear_depth(found))
 

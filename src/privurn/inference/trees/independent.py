@@ -6,7 +6,7 @@ not drawn. The exact chain is in `chain`; docs/explanation/polya-trees.md says w
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,6 +74,10 @@ class IndependentDraws:
         work.tabulate(weights, each=True)
         return work, weights
 
+    @cached_property
+    def _versions(self) -> "tuple[IndependentDraws, ...]":
+        return tuple(replace(self, measured=each) for each in self.measured.versions)
+
     def batches(self, draws: int, *, rng: np.random.Generator) -> Iterator[TreeDraws]:
         """As many draws, in batches that fit into memory."""
         most = max(1, AT_ONCE // (4 * self.measured.tree.cells))
@@ -82,7 +86,12 @@ class IndependentDraws:
             draws -= most
 
     def draw(self, draws: int, *, rng: np.random.Generator) -> TreeDraws:
-        """Counts and the population's masses."""
+        """Counts and the population's masses; of each version of what was measured by turns."""
+        if len(self.measured.laws) > 1:
+            turns = rng.permutation(draws) % len(self._versions)
+            parts = [each.draw(int((turns == i).sum()), rng=rng) for i, each in enumerate(self._versions)]
+            places = np.argsort(np.argsort(turns, kind="stable"))
+            return TreeDraws(*(np.concatenate(each, axis=1)[:, places] for each in zip(*map(astuple, parts), strict=True)))
         work, weights = self._fitted
         roots, nodes, p = drawn_nodes(work, weights, work.last, draws=draws, rng=rng)
         counts = self._cells(nodes)

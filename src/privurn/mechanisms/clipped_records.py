@@ -1,0 +1,173 @@
+"""Records drawn from noisy counts that are cut off at zero: what they say of each cell by itself, and of sums over cells.
+
+m records are drawn, of cell j with probability (1 - s) w_j/T + s/k: w_j = max(C_j + noise_j, 0), T = sum w, k cells. Since
+T^-m is proportional to the integral of e^(-rate T) rate^(m - 1) over all rates > 0, the numbers r_j of records are independent
+Poisson ones given a rate, with means rate w_j + floor, where floor = m s/k and the rate's prior is flat in its logarithm. That
+is exact where s = 0; with smoothing (1 - s) m/rate stands for T.
+
+Noise that is cut off adds records to empty cells and none to full ones, so that a sum of r_j/rate is not one of C_j. `number`
+takes off what the many cells with few records tell of that: r/rate - sum_i a_i rho_i^r has the mean C, very nearly, whatever C
+is. Of Laplace noise it takes about one scale off every cell without records. So sums of numbers are about sums of counts,
+however these are spread, and the rate is known by the numbers of all cells having the sum n.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privurn.privacy.additive_noise import NoiseKind, log_mass
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+TAIL = 30.0
+"""Noise of less than e^-30 of its largest probability does not happen."""
+
+PARTS = 8.0
+"""Steps of sums over noise, in each of its scales, at least: a power of two, or the noise's own lattice."""
+
+FAR, POINTS = 6.0, 48
+"""Counts that numbers are made right for: this many scales of the noise, and so many of them."""
+
+STRICT = 10.0
+"""What the square of an error in the mean counts, over a variance: intervals know of the latter alone."""
+
+ALLOWED = 0.5
+"""Numbers are of use where the error of the sum of all, over its deviation, is less."""
+
+UNSURE = 0.25
+"""And where the deviation of T, over T, is no more: its law is taken for normal."""
+
+LIKELY = (-1.463, -0.599, 0.0, 0.599, 1.463)
+"""Middles of five equal parts of a normal law, as far apart as have its variance."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClippedRecords:
+    """The law of a cell's records given its count: Poisson with mean rate max(count + noise, 0) + floor.
+
+    `scale` of the noise in its lattice's steps, of which `steps` make 1.
+    """
+
+    noise: NoiseKind
+    scale: float
+    steps: int
+    cells: int
+    rate: float
+    floor: float
+
+    @classmethod
+    def of(
+        cls, released: Whole, *, noise: NoiseKind, scale: float, steps: int, smoothing: float, n: int
+    ) -> "tuple[ClippedRecords, ...]":
+        """Laws at equally likely rates, the most likely in the middle; none where records tell too little of the rate.
+
+        The numbers of all cells sum to n up to their deviation.
+        """
+        from scipy.optimize import brentq
+
+        records, cells = float(released.sum()), len(released)
+        drawn, (values, times) = (1.0 - smoothing) * records, np.unique(released, return_counts=True)
+        if drawn <= 0.0:
+            return ()
+        first = cls(noise=noise, scale=scale, steps=steps, cells=cells, rate=1.0, floor=smoothing * records / cells)
+
+        def excess(total: float) -> float:
+            return float(replace(first, rate=drawn / total).number(values) @ times) - n
+
+        low, high = 0.5 * n, 2.0 * (n + cells * first.spread)
+        if not excess(low) < 0.0 < excess(high):
+            return ()
+        total = float(brentq(excess, low, high, rtol=1e-6))
+        found = replace(first, rate=drawn / total)
+        deviation = min(math.sqrt(float(found.variance(found.number(values)) @ times)), total)
+        slope = (excess(total + 0.1 * deviation) - excess(total - 0.1 * deviation)) / (0.2 * deviation)
+        if found._error > ALLOWED or deviation > UNSURE * slope * total:
+            return ()
+        return tuple(replace(first, rate=drawn / (total + z * deviation / slope)) for z in LIKELY)
+
+    @property
+    def spread(self) -> float:
+        """Scale of the noise, in records."""
+        return self.scale / self.steps
+
+    def number(self, released: Whole) -> Floats:
+        """What is about a cell's count on average, of cells with so many records."""
+        taken = np.power(self._base[None, :], released[:, None].astype(np.float64)) @ self._fit[0]
+        return np.asarray((released - self.floor) / self.rate - taken)
+
+    def variance(self, counts: Floats) -> Floats:
+        """Of numbers, given the counts; that of 0 for what is below."""
+        grid, variances = self._grid, self._fit[1]
+        return np.asarray(np.interp(counts, grid, variances) + np.maximum(counts - grid[-1], 0.0) / self.rate)
+
+    def logs(self, released: Whole, counts: Floats, nodes: Whole) -> Floats:
+        """Log likelihood of counts, those of a cell being equally far apart and next to each other; `nodes` says whose."""
+        from privurn._kernels.trees.clipped import update_logs
+
+        starts = np.flatnonzero(np.diff(nodes, prepend=-1))
+        gaps = np.diff(counts)[np.diff(nodes) == 0]
+        step = self._step(float(gaps[0]) if len(gaps) else 1.0)
+        masses, out = self._masses(step), np.empty(len(counts))
+        every = round(float(gaps[0]) / step) if len(gaps) else 1
+        update_logs(out, np.append(starts, len(counts)), counts[starts], every, step, released, self.rate, self.floor, masses)
+        return out
+
+    def _step(self, most: float) -> float:
+        """Of noise: a power of two, small beside its scale, no more than `most` and no less than its lattice's."""
+        wanted = 2.0 ** math.floor(math.log2(self.spread / PARTS)) if self.spread > 0.0 else 0.0
+        return min(max(wanted, 1.0 / self.steps), most)
+
+    def _masses(self, step: float) -> Floats:
+        """Probabilities of multiples of a step, from the least that happens to the largest."""
+        reach = TAIL if self.noise == "laplace" else math.sqrt(2.0 * TAIL)
+        far = math.ceil(reach * self.spread / step)
+        places = np.arange(-far, far + 1, dtype=np.float64) * (step * self.steps)
+        found = np.exp(log_mass(places, noise=self.noise, scale=self.scale))
+        return np.asarray(found / found.sum())
+
+    @cached_property
+    def _grid(self) -> Floats:
+        """Counts that numbers are made right for, from 0 on."""
+        step = self._step(math.inf)
+        return np.unique(np.rint(np.linspace(0.0, max(FAR * self.spread, 3.0), POINTS) / step)) * step
+
+    @cached_property
+    def _base(self) -> Floats:
+        """The rho_i: from 0, which is for cells without records, to where rho^r falls as slowly as noise does."""
+        slowest = max(1.0 / (2.0 * max(self.rate * self.spread, 1.0)), 1e-3)
+        return np.append(1.0 - 0.5 ** np.arange(0.0, -math.log2(slowest) + 0.5), -0.5)
+
+    @cached_property
+    def _fit(self) -> tuple[Floats, Floats, Floats]:
+        """The a_i, and over the grid the variances of numbers and what their means are off by.
+
+        Least squares of the error of a sum over all cells, half of the weight on empty ones. Means of powers of Poisson
+        numbers are known: E rho^r = e^(-(1 - rho) mean).
+        """
+        step, rho = self._step(math.inf), self._base
+        masses = self._masses(step)
+        far = len(masses) // 2
+        means = self.rate * np.maximum(self._grid[:, None] + np.arange(-far, far + 1) * step, 0.0) + self.floor
+        off = (means - self.floor) / self.rate - self._grid[:, None]
+        powers = np.stack([np.exp(-(1.0 - each) * means) for each in rho])
+        taken = powers @ masses
+        pairs = np.stack([[np.exp(-(1.0 - one * other) * means) @ masses for other in rho] for one in rho])
+        cross = (powers * (off + (rho[:, None, None] - 1.0) * means / self.rate)) @ masses
+        weights = np.full(len(self._grid), 0.5 / (len(self._grid) - 1))
+        weights[0] = 0.5
+        bias, strict = off @ masses, STRICT * self.cells
+        left = strict * (taken * weights) @ taken.T + pairs @ weights
+        a = np.linalg.lstsq(left, strict * (taken * weights) @ bias + cross @ weights, rcond=1e-12)[0]
+        error = bias - a @ taken
+        square = (off**2 + means / self.rate**2) @ masses - 2.0 * a @ cross + np.einsum("i,j,ijc->c", a, a, pairs)
+        return a, square - error**2, error
+
+    @property
+    def _error(self) -> float:
+        """The error of a sum of all cells' numbers over its deviation, in quadratic mean over the grid."""
+        _, variances, error = self._fit
+        return float(np.sqrt(self.cells * np.mean(error**2 / variances)))
