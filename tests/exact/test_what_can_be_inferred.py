@@ -29,7 +29,6 @@ FORMULAS = {"LogisticRegression": "v ~ u", "LinearRegression": "w ~ u", "Poisson
 ELSEWHERE = {
     ("pitman-yor", YES): "of open labels",
     ("pitman-yor", OF_CELLS): "where the discount is 0: that is dirichlet-process",
-    ("perturbed-histogram", OF_CELLS): "of noisy counts, not of records that were drawn from them",
 }
 """What the releases of this file are refused for, and what they would have to be."""
 

@@ -1,9 +1,8 @@
 """Records drawn from noisy counts that are cut off at zero: what they say of each cell by itself, and of sums over cells.
 
-m records are drawn, of cell j with probability (1 - s) w_j/T + s/k: w_j = max(C_j + noise_j, 0), T = sum w, k cells. Since
-T^-m is proportional to the integral of e^(-rate T) rate^(m - 1) over all rates > 0, the numbers r_j of records are independent
-Poisson ones given a rate, with means rate w_j + floor, where floor = m s/k and the rate's prior is flat in its logarithm. That
-is exact where s = 0; with smoothing (1 - s) m/rate stands for T.
+m records are drawn, of cell j with probability w_j/T: w_j = max(C_j + noise_j, 0), T = sum w. Since T^-m is proportional to
+the integral of e^(-rate T) rate^(m - 1) over all rates > 0, the numbers r_j of records are independent Poisson ones given a
+rate, with means rate w_j, the rate's prior being flat in its logarithm: exactly, so that m/rate stands for T.
 
 Noise that is cut off adds records to empty cells and none to full ones, so that a sum of r_j/rate is not one of C_j. `number`
 takes off what the many cells with few records tell of that: r/rate - sum_i a_i rho_i^r has the mean C, very nearly, whatever C
@@ -47,7 +46,7 @@ LIKELY = (-1.463, -0.599, 0.0, 0.599, 1.463)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClippedRecords:
-    """The law of a cell's records given its count: Poisson with mean rate max(count + noise, 0) + floor.
+    """The law of a cell's records given its count: Poisson with mean rate max(count + noise, 0).
 
     `scale` of the noise in its lattice's steps, of which `steps` make 1.
     """
@@ -57,12 +56,9 @@ class ClippedRecords:
     steps: int
     cells: int
     rate: float
-    floor: float
 
     @classmethod
-    def of(
-        cls, released: Whole, *, noise: NoiseKind, scale: float, steps: int, smoothing: float, n: int
-    ) -> "tuple[ClippedRecords, ...]":
+    def of(cls, released: Whole, *, noise: NoiseKind, scale: float, steps: int, n: int) -> "tuple[ClippedRecords, ...]":
         """Laws at equally likely rates, the most likely in the middle; none where records tell too little of the rate.
 
         The numbers of all cells sum to n up to their deviation.
@@ -70,24 +66,24 @@ class ClippedRecords:
         from scipy.optimize import brentq
 
         records, cells = float(released.sum()), len(released)
-        drawn, (values, times) = (1.0 - smoothing) * records, np.unique(released, return_counts=True)
-        if drawn <= 0.0:
+        if records == 0.0:
             return ()
-        first = cls(noise=noise, scale=scale, steps=steps, cells=cells, rate=1.0, floor=smoothing * records / cells)
+        values, times = np.unique(released, return_counts=True)
+        first = cls(noise=noise, scale=scale, steps=steps, cells=cells, rate=1.0)
 
         def excess(total: float) -> float:
-            return float(replace(first, rate=drawn / total).number(values) @ times) - n
+            return float(replace(first, rate=records / total).number(values) @ times) - n
 
         low, high = 0.5 * n, 2.0 * (n + cells * first.spread)
         if not excess(low) < 0.0 < excess(high):
             return ()
         total = float(brentq(excess, low, high, rtol=1e-6))
-        found = replace(first, rate=drawn / total)
+        found = replace(first, rate=records / total)
         deviation = min(math.sqrt(float(found.variance(found.number(values)) @ times)), total)
         slope = (excess(total + 0.1 * deviation) - excess(total - 0.1 * deviation)) / (0.2 * deviation)
         if found._error > ALLOWED or deviation > UNSURE * slope * total:
             return ()
-        return tuple(replace(first, rate=drawn / (total + z * deviation / slope)) for z in LIKELY)
+        return tuple(replace(first, rate=records / (total + z * deviation / slope)) for z in LIKELY)
 
     @property
     def spread(self) -> float:
@@ -97,7 +93,7 @@ class ClippedRecords:
     def number(self, released: Whole) -> Floats:
         """What is about a cell's count on average, of cells with so many records."""
         taken = np.power(self._base[None, :], released[:, None].astype(np.float64)) @ self._fit[0]
-        return np.asarray((released - self.floor) / self.rate - taken)
+        return np.asarray(released / self.rate - taken)
 
     def variance(self, counts: Floats) -> Floats:
         """Of numbers, given the counts; that of 0 for what is below."""
@@ -113,7 +109,7 @@ class ClippedRecords:
         step = self._step(float(gaps[0]) if len(gaps) else 1.0)
         masses, out = self._masses(step), np.empty(len(counts))
         every = round(float(gaps[0]) / step) if len(gaps) else 1
-        update_logs(out, np.append(starts, len(counts)), counts[starts], every, step, released, self.rate, self.floor, masses)
+        update_logs(out, np.append(starts, len(counts)), counts[starts], every, step, released, self.rate, masses)
         return out
 
     def _step(self, most: float) -> float:
@@ -151,8 +147,8 @@ class ClippedRecords:
         step, rho = self._step(math.inf), self._base
         masses = self._masses(step)
         far = len(masses) // 2
-        means = self.rate * np.maximum(self._grid[:, None] + np.arange(-far, far + 1) * step, 0.0) + self.floor
-        off = (means - self.floor) / self.rate - self._grid[:, None]
+        means = self.rate * np.maximum(self._grid[:, None] + np.arange(-far, far + 1) * step, 0.0)
+        off = means / self.rate - self._grid[:, None]
         powers = np.stack([np.exp(-(1.0 - each) * means) for each in rho])
         taken = powers @ masses
         pairs = np.stack([[np.exp(-(1.0 - one * other) * means) @ masses for other in rho] for one in rho])

@@ -210,13 +210,11 @@ class NoisyRecordsTerm(WithoutEstimate):
         return len(self.released)
 
     def as_leaves(self, *, n: int | None) -> Leaves | None:
-        """Where n is public, and the records tell what T is about: approximate, since the likely T are a few (`LIKELY`)."""
-        if not n:
+        """Where n is public, nothing is smoothed and the records tell about what T is: approximate, by a few likely T."""
+        if not n or self.smoothing:
             return None
         steps = STEPS[self.noise]
-        laws = ClippedRecords.of(
-            self.released, noise=KINDS[self.noise], scale=self.scale * steps, steps=steps, smoothing=self.smoothing, n=n
-        )
+        laws = ClippedRecords.of(self.released, noise=KINDS[self.noise], scale=self.scale * steps, steps=steps, n=n)
         return Leaves(self.released, ("clipped", self.scale), laws) if laws else None
 
 

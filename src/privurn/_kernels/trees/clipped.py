@@ -15,7 +15,7 @@ from privurn._kernels.trees.lattice import LOWEST
 
 
 @compiled
-def update_logs(logs, starts, first, every, step, released, rate, floor, masses):
+def update_logs(logs, starts, first, every, step, released, rate, masses):
     """Windows of counts, one for each cell: log of the sum over noise of a Poisson probability, up to what r fixes."""
     far = masses.shape[0] // 2
     for u in range(first.shape[0]):
@@ -24,7 +24,7 @@ def update_logs(logs, starts, first, every, step, released, rate, floor, masses)
         poisson = np.empty(size)
         top = -math.inf
         for y in range(size):
-            mean = rate * max(first[u] + (y - far) * step, 0.0) + floor
+            mean = rate * max(first[u] + (y - far) * step, 0.0)
             poisson[y] = -mean
             if released[u] > 0:
                 poisson[y] = released[u] * math.log(mean) - mean if mean > 0.0 else -math.inf
