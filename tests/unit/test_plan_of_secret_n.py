@@ -79,6 +79,19 @@ def test_what_needs_a_public_number_says_so():
     assert remarks(records=400, cells=2, guarantee=secret()) == ()
 
 
+@pytest.mark.parametrize("sizes", [{"n": 10**8}, {"records": 10**8}])
+def test_what_cannot_be_calibrated_says_so(sizes):
+    """The others are shown."""
+    relation = "replace-one" if "n" in sizes else "add-remove"
+    found = options(**sizes, cells=5, guarantee=Guarantee(epsilon=1e-8, delta=0.0, neighbouring=relation))
+    rows = {each.mechanism: each for each in found}
+    assert rows["dirichlet-multinomial"].remark == "cannot be had: alpha must lie between 1e-12 and 1e+15"
+    assert rows["perturbed-histogram"].expected is not None
+    many = options(**sizes, cells=6 * 10**6, guarantee=Guarantee(epsilon=1.0, delta=0.0, neighbouring=relation))
+    [row] = [each for each in many if each.mechanism == "perturbed-histogram"]
+    assert row.remark.startswith("cannot be had: a perturbed histogram adds noise to every cell")
+
+
 @pytest.mark.parametrize("neighbouring", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_effective_sample_falls_with_epsilon(monkeypatch, neighbouring, delta):

@@ -47,13 +47,19 @@ def options(
         if about is None or (cells is None and kind.needs_domain):
             continue
         if public.n is None and not kind.keeps_n_secret:
-            found += _not_had(kind)
+            if kind.needs_domain or not kind.discovers:
+                found.append(_not_had(kind, "it needs a public number of confidential records."))
             continue
         own = {each.name for each in fields(kind)}
         recipe = kind(**{name: value for name, value in {**GIVEN, **given}.items() if name in own})
         if records is not None and recipe.publishes_records:
             recipe = recipe.sized(records)
-        found += [forecasts.told(each) for each in recipe.planned(about)]
+        try:
+            found += [forecasts.told(each) for each in recipe.planned(about)]
+        except PrivurnError as error:
+            if own & given.keys():  # what was given is wrong
+                raise
+            found.append(_not_had(kind, error.message))
     return _usual_first(found, public, domain)
 
 
@@ -77,6 +83,10 @@ def public_of(
             raise ModelError(
                 "a plan needs the number of confidential records.",
                 hint="For example n=50000; where it is secret, neighbouring='add-remove' and records=50000",
+            )
+        if n < 1:
+            raise ModelError(
+                "n must be a positive whole number.", hint="The number of confidential records, for example n=10000"
             )
         return Public(n=n, cells=cells, guarantee=guarantee, domain=joint)
     if n is not None:
@@ -137,12 +147,9 @@ def _usual_first(found: list[Option], public: Public, domain: JointDomain | Tabl
     return [replace(first, remark=f"the default: {first.remark}") if named else first, *others]
 
 
-def _not_had(kind: type[Recipe]) -> list[Option]:
-    """A row that says why there is none, for what a plan would show if n were public."""
-    if not kind.needs_domain and kind.discovers:
-        return []
-    words = "cannot be had: it needs a public number of confidential records"
-    return [Option(mechanism=kind.alias, records=0, remark=words)]
+def _not_had(kind: type[Recipe], why: str) -> Option:
+    """A row that says why nothing is released."""
+    return Option(mechanism=kind.alias, records=0, remark=f"cannot be had: {why.removesuffix('.')}")
 
 
 def _pairs_in_words(beside: Public) -> tuple[str, ...]:
