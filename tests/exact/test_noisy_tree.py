@@ -18,7 +18,6 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.errors import CalibrationError, ModelError
-from privurn.mechanisms.choice import usual
 from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree
 from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, spread, tree_layout
@@ -29,6 +28,7 @@ from privurn.privacy.laws.noisy_counts import NoisyCountsProfile
 from privurn.privacy.laws.noisy_tree import NoisyTreeProfile
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
 from privurn.privacy.profile import GroupProfile, Guarantee
+from privurn.releases.usual import usual
 
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
 NOISES = (LAPLACE, GAUSSIAN)

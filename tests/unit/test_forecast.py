@@ -15,7 +15,6 @@ from privurn.counts import CountTable
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.inference.trees.gaussian import gaussian_fit
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
-from privurn.mechanisms.choice import LeastError
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.forecast import Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.noisy_tree import PerturbedTree
@@ -111,36 +110,6 @@ def test_every_row_that_can_be_simulated_has_its_errors_and_the_default_has_the_
 
 
 @pytest.mark.parametrize(
-    ("n", "cells", "epsilon", "delta"),
-    [
-        (20, 2, 4.0, 1e-6),
-        (20, 3, 1.0, 0.0),
-        (300, 7, 0.1, 0.0),
-        (1000, 16, 4.0, 1e-3),
-        (200, 32, 0.1, 1e-6),
-        (1000, 64, 0.1, 0.0),
-    ],
-)
-def test_of_ordered_cells_the_tree_has_the_least(n, cells, epsilon, delta):
-    """So no release has to ask."""
-    assert_tree_least(n, cells, Guarantee(epsilon=epsilon, delta=delta))
-
-
-def assert_tree_least(n, cells, guarantee):
-    """Up to 2%, which the simulated tables are too few to tell from none."""
-    rows = [each for each in planned(n, cells, guarantee) if each.expected is not None]
-    assert forecast_of(rows, "noisy-tree").distance <= 1.02 * min(each.expected.distance for each in rows)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.0), (0.1, 1e-6), (1.0, 0.0), (10.0, 1e-6)])
-@pytest.mark.parametrize("cells", [2, 40, 1000])
-@pytest.mark.parametrize("n", [5, 500, 100_000])
-def test_the_tree_has_the_least_from_few_records_to_many(n, cells, epsilon, delta):
-    assert_tree_least(n, cells, Guarantee(epsilon=epsilon, delta=delta))
-
-
-@pytest.mark.parametrize(
     ("n", "cells", "guarantee", "least"),
     [
         (10_000, 100, PAIR, "perturbed-histogram"),
@@ -164,35 +133,6 @@ def test_of_cells_in_no_order_the_default_is_the_least_of_its_candidates(n, cell
     )
     assert out.certificate["mechanism"]["name"] == least
     assert len(out.data) == found[0].records
-
-
-def test_a_secret_number_of_records_is_never_looked_at():
-    """Under add-remove neighbours the number of records asked for stands for it."""
-    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbouring="add-remove")
-    names = set()
-    for n in (50, 5000):
-        data = np.array(["a", "b", "c"])[np.arange(n) % 3]
-        recipe = LeastError(records=400)
-        out = privurn.release(
-            data, recipe, domain=Categories(["a", "b", "c"]), epsilon=1.0, delta=1e-6, neighbouring="add-remove"
-        )
-        names.add(json.dumps(out.certificate["mechanism"], sort_keys=True))
-    assert len(names) == 1
-    settled = LeastError(records=400).settled(Public(n=None, cells=3, guarantee=guarantee))
-    assert settled.alias in names.pop()
-
-
-def test_the_effective_sample_falls_with_epsilon():
-    """Of rows whose number of records does not follow epsilon; others have none."""
-    worth: dict[tuple[str, object], list[float]] = {}
-    for epsilon in (4.0, 2.0, 1.0, 0.5, 0.25, 0.1):
-        for each in planned(5000, 40, Guarantee(epsilon=epsilon, delta=1e-6), ordered=False):
-            if each.effective_sample_size is not None:
-                worth.setdefault((each.mechanism, each.records), []).append(each.effective_sample_size)
-    assert {records for _, records in worth} == {5000, "unlimited", 10**6}
-    for values in worth.values():
-        assert len(values) == 6
-        assert values == sorted(values, reverse=True)
 
 
 def test_a_domain_that_is_too_fine_is_forecast_on_a_coarser_one():

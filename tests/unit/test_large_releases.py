@@ -22,7 +22,7 @@ from privurn.inference.counts.released import observe
 from privurn.inference.tables.in_blocks import table_lot
 from privurn.inference.tables.mixture import MixtureOfProducts
 from privurn.inference.trees.synthetic import balanced_counts
-from privurn.mechanisms.choice import LeastError, choose
+from privurn.mechanisms.choice import choose
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.recipe import Public
 from privurn.privacy.entropy import SeededEntropy, SystemEntropy
@@ -31,6 +31,7 @@ from privurn.privacy.profile import Guarantee
 from privurn.releases import release as releases
 from privurn.releases import tables as table_releases
 from privurn.releases.synthetic import _in_blocks
+from privurn.releases.usual import LeastError
 from privurn.tables import blocks, open_table, part_sample
 from privurn.tables.blocks import Blocks
 from privurn.tables.here import Here

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from privurn.mechanisms.choice import LeastError
 from privurn.mechanisms.local.channel import Channel
 from privurn.mechanisms.local.local_release import LocalRelease
 from privurn.mechanisms.local.recipe import ChannelRecipe
@@ -15,6 +14,7 @@ from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.recipe import Recipe
 from privurn.mechanisms.registry import REGISTRY, channel_recipes, channels, recipes, registered
 from privurn.mechanisms.sums.recipe import Sums
+from privurn.releases.usual import LeastError
 from sources import FILES, nodes, place, tree
 
 MOST_FILES = 4

@@ -12,12 +12,13 @@ from privurn.cli.main import app
 from privurn.domain import Bins, Categories, Grid, TableDomain, several_columns
 from privurn.domain.coarser import coarser, typed
 from privurn.errors import ModelError, PrivurnError
-from privurn.mechanisms.choice import TINY, LeastError, choose, usual
+from privurn.mechanisms.choice import choose
 from privurn.mechanisms.marginals_recipe import Marginals
 from privurn.mechanisms.recipe import Public
 from privurn.mechanisms.registry import default_recipe
 from privurn.privacy.profile import Guarantee
 from privurn.releases.plan import options, remarks
+from privurn.releases.usual import TINY, LeastError, usual
 
 GUARANTEE = Guarantee(epsilon=1.0, delta=1e-6)
 SEX = Categories(["f", "m"])
@@ -42,13 +43,14 @@ def test_a_coarser_domain_covers_the_same_range_in_round_steps(domain, most, wor
 
 
 def test_the_choice_follows_the_domain_alone():
-    """Jointly where cells are few, or a column is too fine for marginals; a tree of one or two columns of numbers."""
+    """Jointly where cells are few, or a column is too fine for marginals; of one or two columns of numbers a tree as well."""
     town = Categories([f"t{i}" for i in range(20)])
     for columns, of in [
         ({"sex": SEX, "paid": SEX}, None),
         ({"town": town, "sex": SEX, "paid": SEX, "ill": SEX}, "table"),  # 20 x 2 x 2 x 2 cells
         ({"age": Grid(0, 99, 1), "sex": SEX}, "table"),
-        ({"age": Grid(0, 99, 1), "pay": Grid(0, 99, 1)}, "order"),
+        ({"age": Grid(0, 99, 1), "pay": Grid(0, 99, 1)}, None),
+        ({"pay": Grid(0, 99, 1)}, None),
         ({"pay": Grid(0, 200_000, 100), "sex": SEX}, "table"),  # through a tree
         ({"pay": Grid(0, 200_000, 1), "sex": SEX}, None),
         ({"town": town}, None),
@@ -56,6 +58,8 @@ def test_the_choice_follows_the_domain_alone():
     ]:
         assert usual(several_columns(columns)) is (LeastError if of is None else default_recipe(of)), columns
     assert isinstance(several_columns({f"c{i}": Grid(0, 9, 1) for i in range(12)}), TableDomain)
+    assert default_recipe("order") is LeastError.candidates(several_columns({"pay": Grid(0, 99, 1)}))[0]
+    assert default_recipe("order") not in LeastError.candidates(several_columns({"town": town}))
     assert TINY >= 2**5
 
 

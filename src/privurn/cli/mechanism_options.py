@@ -143,13 +143,13 @@ class MechanismCommand(RecipeCommand):
     @classmethod
     def defaults(cls) -> Mapping[Any, str]:
         """One for each kind of domain."""
-        from privurn.mechanisms.choice import LeastError
         from privurn.mechanisms.registry import default_recipe
+        from privurn.releases.usual import LeastError
 
         return {
-            default_recipe("order"): " (default for one or two columns of numbers or dates)",
+            **dict.fromkeys(LeastError.candidates(), " (default where its expected error is the least)"),
+            default_recipe("order"): " (default for one or two columns of numbers or dates, but where another's error is less)",
             default_recipe("table"): " (default for several other columns with many joint cells)",
-            **dict.fromkeys(LeastError.candidates(), " (default for other columns where its expected error is the least)"),
             default_recipe("labels"): " (default with --open-labels)",
         }
 
@@ -216,7 +216,8 @@ def recipe_fields(kind: Any) -> "dict[str, Field[Any]]":
 def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recipe | None":
     """The mechanism asked for by name and options; None where neither is given."""
     from privurn.domain import JointDomain, OpenLabels, TableDomain, several_columns
-    from privurn.mechanisms.choice import LeastError, usual
+    from privurn.mechanisms.registry import default_recipe
+    from privurn.releases.usual import LeastError, has_order, usual
 
     if name == "auto":
         if isinstance(domain, Mapping):
@@ -226,7 +227,8 @@ def asked_mechanism(context: typer.Context, name: str, *, domain: Any) -> "Recip
         kind = usual(None if isinstance(domain, OpenLabels) else domain)
         flags = set(MechanismCommand.given(context))
         if kind is LeastError and not flags <= set(recipe_fields(kind)):  # what only one of them has is a choice
-            kind = next((each for each in LeastError.candidates() if flags <= set(recipe_fields(each))), kind)
+            able = (each for each in LeastError.candidates() if flags <= set(recipe_fields(each)))
+            kind = default_recipe("order") if has_order(domain) else next(able, kind)
     else:
         kind = MechanismCommand.named(name)
     made: Recipe = MechanismCommand.asked(context, kind)

@@ -2,31 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
-from privurn.domain import JointDomain, TableDomain
 from privurn.errors import Alternative, CalibrationError, FormatError, ModelError, PrivurnError
 from privurn.mechanisms.alternatives import meets, wider
-from privurn.mechanisms.forecast import MOST_CELLS, Whole, expected_errors, unordered_tables
-from privurn.mechanisms.marginals_layout import measurable
 from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.noisy_tree import tree_shape
-from privurn.mechanisms.perturbed_histogram import MOST_CELLS as MOST_NOISY_CELLS
 from privurn.mechanisms.recipe import EXAMPLE_RECORDS, Public, Recipe
-from privurn.mechanisms.registry import default_recipe, recipes
-
-TINY = 100
-"""Joint cells of several columns up to which they are counted jointly; beyond, their low-order marginals tell more."""
+from privurn.mechanisms.registry import recipes
 
 
 def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     """The mechanism that the recipe asks for, calibrated, and remarks on it."""
-    with offering(recipe, public):
-        check_recipe(recipe)
-        _check_domain(recipe, public)
-        _check_secret_size(recipe, public)
-    recipe = recipe.settled(public)
+    recipe = settle(recipe, public)
     with offering(recipe, public):
         mechanism = recipe.calibrate(public)
         recipe.check_room(mechanism, public)
@@ -36,66 +23,20 @@ def choose(recipe: Recipe, public: Public) -> tuple[Mechanism, tuple[str, ...]]:
     return mechanism, recipe.remarks(mechanism, public)
 
 
-def usual(domain: JointDomain | TableDomain | None) -> type[Recipe]:
-    """What is made of a domain where nothing is asked for; None: of labels that nobody listed."""
-    if domain is None:
-        return default_recipe("labels")
-    if isinstance(domain, TableDomain):
-        return default_recipe("table")
-    shape = tree_shape(domain)
-    if shape is not None and max(shape[0]) > 1:
-        return default_recipe("order")
-    if len(domain.columns) > 1 and domain.size > TINY and measurable(TableDomain(domain.columns)):
-        return default_recipe("table")
-    return LeastError
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class LeastError(Recipe):
-    """Of cells in no order: records from noisy counts, an urn or a smoothed histogram, whichever has the least expected error.
-
-    The error is the total variation distance from the data, forecast from public quantities (`mechanisms.forecast`); the number
-    of records asked for stands for a secret n. Of more cells than are forecast: an urn, but noisy counts where delta is 0.
-    """
-
-    alias: ClassVar[str] = "auto"
-    keeps_n_secret: ClassVar[bool] = True
-
-    def settled(self, public: Public) -> Recipe:
-        """That with the least expected error."""
-        cells, size = public.known_cells, public.n or self.records or 0
-        found = [kind(records=self.records) for kind in self.candidates()]
-        if cells <= MOST_CELLS and size > 0:
-            tables = unordered_tables(n=size, cells=cells)
-            return min(found, key=lambda each: _expected_distance(each, public, tables))
-        noisy, urn, _ = found
-        return noisy if public.guarantee.delta == 0.0 and cells <= MOST_NOISY_CELLS else urn
-
-    @staticmethod
-    def candidates() -> list[type[Recipe]]:
-        """What is chosen from."""
-        return [default_recipe(f"{each} cells") for each in ("noisy", "urn of", "smoothed")]
-
-    def calibrate(self, public: Public) -> Mechanism:
-        """As what is chosen does."""
-        return self.settled(public).calibrate(public)
-
-
-def _expected_distance(recipe: Recipe, public: Public, tables: list[Whole]) -> float:
-    """Infinite where it cannot be had."""
-    try:
-        made = recipe.calibrate(public)
-        recipe.check_room(made, public)
-    except PrivurnError:
-        return float("inf")
-    return expected_errors(lambda counts, rng: made.simulated_weights(counts, rng=rng), tables).distance
-
-
 def check_recipe(recipe: object) -> None:
     """What can be refused before anything public is known."""
     if not isinstance(recipe, Recipe):
         raise FormatError("the mechanism is not one that can be asked for.", hint="For example mechanism=privurn.Urn()")
     recipe.check()
+
+
+def settle(recipe: Recipe, public: Public) -> Recipe:
+    """What is asked for, once it may be: of a choice between others the chosen one."""
+    with offering(recipe, public):
+        check_recipe(recipe)
+        _check_domain(recipe, public)
+        _check_secret_size(recipe, public)
+    return recipe.settled(public)
 
 
 @contextmanager

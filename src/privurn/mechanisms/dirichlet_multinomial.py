@@ -288,16 +288,21 @@ class Urn(Recipe):
         return DirichletMultinomial(n=n, cells=cells, alpha=alpha, records=records)
 
     def planned(self, public: Public) -> Iterator[Option]:
-        """The default number of records, as many as there are, and no end of them."""
-        n, guarantee = public.known_n, public.guarantee
+        """The number of records asked for, or else the default one and as many as there are; and no end of them."""
+        n, guarantee = public.about_n, public.guarantee
         sizes: dict[str, Any] = {"n": n, "cells": public.known_cells, "guarantee": guarantee}
-        default = plan_default(**sizes)
-        plans = {"n records, its default" if default.records == n else "what makes most of the data, its default": default}
-        if default.records != n:
-            plans["n records"] = plan_urn(**sizes, records=n)
+        plans: dict[str, tuple[UrnPlan, Urn | None]] = {}
+        if self.records is not None:
+            plans["as many records as asked for"] = plan_urn(**sizes, records=self.records), self
+        else:
+            default = plan_default(**sizes)
+            words = "n records" if default.records == n else "what makes most of the data"
+            plans[f"{words}, its default"] = default, self
+            if default.records != n:
+                plans["n records"] = plan_urn(**sizes, records=n), replace(self, records=n)
         if guarantee.delta > 0.0:
-            plans["unlimited: the cell probabilities"] = plan_urn(**sizes, records=UNLIMITED)
-        for remark, plan in plans.items():
+            plans["unlimited: the cell probabilities"] = plan_urn(**sizes, records=UNLIMITED), None
+        for remark, (plan, asked) in plans.items():
             yield Option(
                 mechanism=self.alias,
                 records=plan.records,
@@ -306,8 +311,12 @@ class Urn(Recipe):
                 effective_sample_size=plan.effective_sample_size if plan.records in (n, UNLIMITED) else None,
                 remark=remark,
                 made=DirichletMultinomial(
-                    n=n, cells=plan.cells, alpha=plan.alpha, records=ENDLESS if plan.records == UNLIMITED else int(plan.records)
+                    n=public.n,
+                    cells=plan.cells,
+                    alpha=plan.alpha,
+                    records=ENDLESS if plan.records == UNLIMITED else int(plan.records),
                 ),
+                asked=asked,
             )
 
     def too_costly(self, mechanism: Mechanism) -> str:

@@ -1,6 +1,7 @@
 """What noise does to marginals, before any data are touched: which columns are too fine, and what coarser ones would buy."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,10 @@ WANTED = 0.05
 
 
 def planned_words(public: Public) -> tuple[str, ...]:
-    """For a plan of columns side by side whose number of records is public."""
+    """For a plan of columns side by side."""
     recipe: Any = default_recipe("table")()
-    table, n = public.table, public.n
-    if table is None or n is None:
+    table, n = public.table, public.about_n
+    if table is None:
         return ()
     try:
         made = recipe.calibrate(public)
@@ -77,8 +78,8 @@ def _bought(
     if not typed_ones:
         return f"Too fine for so many records: {listed}. Group rare categories, or leave columns out."
     coarse = TableDomain(columns)
-    again = Public(n=public.n, cells=coarse.size, guarantee=public.guarantee, table=coarse)
-    less = recipe.calibrate(again).expected_errors(public.n)
+    again = replace(public, cells=coarse.size, table=coarse)
+    less = recipe.calibrate(again).expected_errors(public.about_n)
     before, after = (float(np.mean(list(each.values()))) for each in (errors, less))
     return (
         f"Too fine for so many records: {listed}. With {', '.join(typed_ones)} the mean is {after:.2g} in place of "

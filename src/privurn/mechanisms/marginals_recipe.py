@@ -138,15 +138,13 @@ class Marginals(Recipe):
 
     def planned(self, public: Public) -> Iterator[Option]:
         """With what noise alone does to a pair of columns."""
-        if public.n is None:
-            return
         try:
             made = self.calibrate(public)
         except PrivurnError:
             return
-        error = float(np.mean(list(made.expected_errors(public.n).values())))
+        error = float(np.mean(list(made.expected_errors(public.about_n).values())))
         words = f"{made.in_words}; noise alone puts a marginal of two columns {error:.2g} off in total variation"
-        yield Option(mechanism=self.alias, records=self.records or public.n, remark=words)
+        yield Option(mechanism=self.alias, records=self.records or public.about_n, remark=words)
 
     def _workload(self, domain: TableDomain) -> tuple[tuple[Columns, ...], dict[Columns, float]]:
         """All single columns and the sets asked for, in order, with their weights."""

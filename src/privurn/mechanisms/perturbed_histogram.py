@@ -295,10 +295,11 @@ class NoisyCounts(Recipe):
     def planned(self, public: Public) -> Iterator[Option]:
         """With either noise; a noisy count has no effective sample size."""
         noises: tuple[Noise, ...] = ("discrete-laplace", "discrete-gaussian")
-        for noise in noises[: 1 if public.guarantee.delta == 0.0 else 2] if public.known_cells <= MOST_CELLS else ():
-            made = replace(self, noise=noise).calibrate(public)
+        for noise in noises[: 1 if public.guarantee.delta == 0.0 else 2]:
+            asked = replace(self, noise=noise)
+            made = asked.calibrate(public)
             remark = f"{noise} noise, standard deviation {made.noise_deviation:.4g} on each count"
-            yield Option(mechanism=self.alias, records=made.records, remark=remark, made=made)
+            yield Option(mechanism=self.alias, records=made.records, remark=remark, made=made, asked=asked)
 
     def calibrate(self, public: Public) -> PerturbedHistogram:
         """The least noise."""

@@ -212,12 +212,13 @@ class PosteriorDraws(Recipe):
         if public.guarantee.delta == 0.0:
             return
         made = self.calibrate(public)
+        weighed = replace(made, n=public.about_n)
         yield Option(
             mechanism=self.alias,
             records=made.records,
             alpha=float(made.urn.prior_total) / made.cells,
-            prior_weight=made.prior_weight,
-            effective_sample_size=made.effective_sample_size,
+            prior_weight=weighed.prior_weight,
+            effective_sample_size=weighed.effective_sample_size,
             made=made,
             remark="the cell probabilities, as frequencies of so many urn draws",
         )

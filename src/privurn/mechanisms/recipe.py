@@ -39,10 +39,17 @@ class Public:
     """Columns side by side, for mechanisms on whole tables; `cells` are then those of all columns, one after the other."""
     in_parts: bool = False
     """Whether a cluster may write what is released, so that it need not fit in memory."""
+    guess: int | None = None
+    """A public guess of a secret n, by which a plan tells what to expect; no calibration looks at it."""
 
     def __post_init__(self) -> None:
         if (self.n is None) != (self.guarantee.neighbouring == "add-remove"):
             raise ModelError("the number of records is public with replace-one neighbours, and with them only.")
+
+    @property
+    def about_n(self) -> int:
+        """Number of records, or the guess of it."""
+        return self.known_n if self.guess is None else self.guess
 
     @property
     def known_n(self) -> int:
@@ -65,6 +72,7 @@ class Option:
 
     `effective_sample_size` is only told of a number of records that does not follow epsilon: among equal numbers it falls when
     epsilon falls. `expected`: errors of the published records, under a prior. `made`: the mechanism, for that forecast.
+    `asked`: what to ask a release for; None where no release makes records of it.
     """
 
     mechanism: str
@@ -75,10 +83,11 @@ class Option:
     expected: Expected | None = None
     remark: str
     made: Mechanism | None = field(default=None, repr=False, compare=False)
+    asked: "Recipe | None" = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "made"}
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
         return {**found, "expected": None if self.expected is None else asdict(self.expected)}
 
 
@@ -181,10 +190,10 @@ class Recipe(Asked, ABC):
         if not meets(made.profile, public.guarantee):
             return
         if made.measures:  # records are made from the measurements, as many as there are or as were asked for
-            records = self.records or public.known_n
-            yield Option(mechanism=self.alias, records=records, remark=f"made from {made.in_words}", made=made)
+            records = self.records or public.about_n
+            yield Option(mechanism=self.alias, records=records, remark=f"made from {made.in_words}", made=made, asked=self)
         else:
-            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words, made=made)
+            yield Option(mechanism=self.alias, records=made.records, remark=made.in_words, made=made, asked=self)
 
     def too_costly(self, mechanism: Mechanism) -> str:
         """Why the mechanism does not meet the guarantee."""

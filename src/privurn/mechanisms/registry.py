@@ -72,7 +72,8 @@ DEFAULTS = {
     "smoothed cells": "smoothed-histogram",
 }
 """What is made where nothing is asked for: of labels that nobody listed, of one or two columns with an order, of several
-columns with many joint cells, and of all else one of the last three (`choice.LeastError`)."""
+columns with many joint cells, and of all else one of the last three, which may be the least with an order too (`LeastError`,
+in `releases.usual`)."""
 
 INVALID = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, PrivurnError)
 """What impossible parameters end in."""

@@ -131,15 +131,17 @@ class Smoothed(Recipe):
         return SmoothedHistogram(n=n, cells=cells, records=records, weight=exact(self.smoothing, name="smoothing"))
 
     def planned(self, public: Public) -> Iterator[Option]:
-        """As many records as there are."""
+        """As many records as there are, or as were asked for."""
         made = self.calibrate(public)
+        as_many = made.records == made.n
         yield Option(
             mechanism=self.alias,
             records=made.records,
             prior_weight=float(made.weight),
-            effective_sample_size=made.effective_sample_size,
-            remark="n records",
+            effective_sample_size=made.effective_sample_size if as_many else None,
+            remark="n records" if as_many else "as many records as asked for",
             made=made,
+            asked=self,
         )
 
     def too_costly(self, mechanism: Mechanism) -> str:

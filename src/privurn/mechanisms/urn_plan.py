@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privurn.privacy.calibration import round_up_to_rational, smallest_alpha
+from privurn.privacy.laws.add_remove import smallest_alpha_add_remove
 from privurn.privacy.laws.urn import UNLIMITED, Unlimited
 from privurn.privacy.profile import Guarantee
 
@@ -48,9 +49,13 @@ class UrnPlan:
 
 
 def plan_urn(*, n: int, cells: int, guarantee: Guarantee, records: int | Unlimited) -> UrnPlan:
-    """Smallest prior for a given number of records."""
+    """Smallest prior for a given number of records; where n is secret it does not depend on n, a guess of which weighs it."""
     single = guarantee.per_record()
-    alpha = smallest_alpha(n=n, cells=cells, records=records, epsilon=single.epsilon, delta=single.delta)
+    pair = {"epsilon": single.epsilon, "delta": single.delta}
+    if guarantee.neighbouring == "add-remove":
+        alpha = smallest_alpha_add_remove(cells=cells, records=records, **pair)
+    else:
+        alpha = smallest_alpha(n=n, cells=cells, records=records, **pair)
     return UrnPlan(n=n, cells=cells, records=records, alpha=round_up_to_rational(alpha))
 
 

@@ -137,7 +137,9 @@ def check(
     joint = None if cells is None else several_columns(columns)  # type: ignore[arg-type]
     public: Any = {"n": figures.n, "cells": None if joint is None else joint.size, "guarantee": guarantee, "domain": joint}
     beside = joint.size if isinstance(joint, TableDomain) else None
-    return Check(figures.n, checked, cells, figures.filled, guarantee, tuple(options(**public)), beside, plan_remarks(**public))
+    planned = options(**public)
+    words = plan_remarks(**public, found=planned)
+    return Check(figures.n, checked, cells, figures.filled, guarantee, tuple(planned), beside, words)
 
 
 def _column(name: str, domain: ColumnDomain | OpenLabels, figures: ColumnFigures, n: int) -> ColumnCheck:

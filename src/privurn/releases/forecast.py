@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ Whole = NDArray[np.int64]
 
 RUNS, FEWEST_RUNS = 64, 12
 """Tables; the fewest are for mechanisms on very many cells. The error of a mean varies by 90% of what it is about."""
+FEW_CELLS, MORE_RUNS = 64, 4
+"""Fewer cells than these have more tables, up to so many times: all their records may be on one side or on the other."""
 MOST_TREE_CELLS = 1024
 """A posterior over more takes too long: neighbours are taken together."""
 MANY_CELLS = 4096
@@ -34,17 +37,24 @@ class Forecasts:
     """Those of one plan."""
 
     def __init__(self, public: Public) -> None:
-        self.public = public
+        self.public, self.known = public, list[tuple[Mechanism, Expected | None]]()
         found = None if public.domain is None else tree_shape(public.domain)
         self.order = None if found is None or max(found[0]) < 2 else OrderedCells(*found)
 
     def of(self, mechanism: Mechanism | None) -> Expected | None:
         """What a row's records would be off; None where nothing is simulated, or where it would take too long."""
-        if mechanism is None or self.public.cells is None or self.public.n is None or not mechanism.forecast:
+        if mechanism is None or self.public.cells is None or not mechanism.forecast:
             return None
+        for other, found in self.known:
+            if type(other) is type(mechanism) and other == mechanism:
+                return found
+        self.known.append((mechanism, self._simulated(mechanism)))
+        return self.known[-1][1]
+
+    def _simulated(self, mechanism: Mechanism) -> Expected | None:
         if mechanism.measures:
             return self._of_tree(mechanism) if mechanism.inferred_from == "tree" else None
-        if self.public.cells > MOST_CELLS:
+        if self.public.known_cells > MOST_CELLS:
             return None
         try:
             return expected_errors(
@@ -54,19 +64,21 @@ class Forecasts:
             return None
 
     def told(self, row: Option) -> Option:
-        """A row of a plan with its expected errors, or a remark that says why there are none."""
+        """A row of a plan with its expected errors, and a remark that says why there are none, or not all of them."""
         expected = self.of(row.made)
-        why = self._why_none(row) if expected is None else None
-        return replace(row, expected=expected, remark=row.remark if why is None else f"{row.remark}; no errors: {why}")
+        missing = _missing(expected) if expected is not None else [f"no errors: {why}"] if (why := self._why_none(row)) else []
+        return replace(row, expected=expected, remark="; ".join([row.remark, *missing]))
 
     def _why_none(self, row: Option) -> str | None:
         """In words; None where the row publishes nothing, or tells its errors itself."""
         if row.records == 0 or (row.made is not None and row.made.measures and row.made.inferred_from != "tree"):
             return None
-        if row.made is None or self.public.cells is None or self.public.n is None:
+        if row.made is None or self.public.cells is None:
             return "which values there are is not public"
         if not row.made.forecast:
             return "to simulate it takes too long"
+        if row.made.measures and self.order is None:
+            return "in which order the cells stand is not said"
         return "the cells are too many" if self.public.cells > MOST_CELLS else "it draws values of its own"
 
     def _of_tree(self, mechanism: Any) -> Expected | None:
@@ -76,17 +88,30 @@ class Forecasts:
         made = trimmed(mechanism, MOST_TREE_CELLS)
         return expected_errors(
             lambda counts, rng: simulated_records(made, counts, rng=rng, detail=DETAIL),
-            polya_tables(n=self.public.known_n, shape=made.shape, runs=RUNS),
+            polya_tables(n=self.public.about_n, shape=made.shape, runs=_runs(prod(made.shape))),
             order=OrderedCells(made.shape, made.special),
         )
 
     @cached_property
     def _tables(self) -> list[Whole]:
-        n = self.public.known_n
+        n = self.public.about_n
         if self.order is None:
             return unordered_tables(n=n, cells=self.public.known_cells)
-        runs = max(FEWEST_RUNS, min(RUNS, RUNS * MANY_CELLS // self.public.known_cells))
+        runs = _runs(prod(self.order.shape))
         return [self.order.placed(each) for each in polya_tables(n=n, shape=self.order.shape, runs=runs)]
+
+
+def _runs(cells: int) -> int:
+    """How many tables are simulated over so many ordered cells."""
+    if cells < FEW_CELLS:
+        return RUNS * min(MORE_RUNS, FEW_CELLS // cells)
+    return max(FEWEST_RUNS, min(RUNS, RUNS * MANY_CELLS // cells))
+
+
+def _missing(expected: Expected) -> list[str]:
+    """Why not all figures are there."""
+    found = [] if expected.total_variation is None else ["no mean: the cells are in no order"]
+    return found + (["no 1% share: no range holds about so much"] if expected.share_error is None else [])
 
 
 def polya_tables(*, n: int, shape: tuple[int, ...], runs: int) -> list[Whole]:

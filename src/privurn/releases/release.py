@@ -19,7 +19,7 @@ from privurn.counts import CountTable
 from privurn.domain import AnyDomain, Bounds, ColumnDomain, JointDomain, OpenLabels, TableDomain, several_columns
 from privurn.errors import DomainError
 from privurn.mechanisms.base_measures import FreshLabels
-from privurn.mechanisms.choice import check_recipe, choose, offering, usual
+from privurn.mechanisms.choice import check_recipe, choose, offering, settle
 from privurn.mechanisms.label_discovery import OTHER, kept_counts
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.recipe import Public, Recipe, check_records, most_records
@@ -28,6 +28,7 @@ from privurn.privacy.ledger import Spent
 from privurn.privacy.payer import LedgerChoice, Payer, Payment
 from privurn.privacy.profile import Guarantee, Neighbouring
 from privurn.releases.payment import pay, tell_custodian
+from privurn.releases.usual import usual
 from privurn.tables import Source, blocks, count_cells, count_labels, decode, decode_labels, open_table
 from privurn.tables.blocks import Blocks
 from privurn.tables.column_names import unused
@@ -62,9 +63,10 @@ def release(
     data
         A path (CSV, Parquet, globs), pandas, polars or Arrow table, list, NumPy array, DuckDB relation or Spark data frame.
     mechanism
-        Left out: `NoisyTree` on one or two columns of numbers (noisy measurements, and records from their posterior),
-        `Marginals` on other tables of several columns with more than 100 joint cells (likewise), on other public domains
-        `NoisyCounts`, `Urn` or `Smoothed`, whichever has the least expected error, `Discover` on open labels. `OpenUrn` and
+        Left out: on one or two columns of numbers and on other public domains whichever of `NoisyTree` (columns of numbers
+        only: noisy measurements, and records from their posterior), `NoisyCounts`, `Urn` and `Smoothed` has the least expected
+        error; `Marginals` on other tables of several columns with more than 100 joint cells (measurements and records
+        likewise), `Discover` on open labels. `OpenUrn` and
         `PitmanYorUrn` draw from the open-domain urns. On a public domain also `NoisyCounts` (a perturbed histogram), `Smoothed`
         (a mixture with the uniform), `PosteriorDraws` (cell probabilities), `Exponential` (a histogram near the data's) and
         `Pseudo` (records from a small parametric model). `Marginals` takes up to about 30 columns side by side. `Laplace` and
@@ -143,7 +145,7 @@ def release(
         domain=named if isinstance(named, JointDomain) else None,
         in_parts=tasks is not None,
     )
-    job = _Job(recipe, public, counts, payer, entropy or SystemEntropy(), progress, kind, tasks)
+    job = _Job(settle(recipe, public), public, counts, payer, entropy or SystemEntropy(), progress, kind, tasks)
     if isinstance(named, JointDomain):
         return _public_domain(job, named)
     return _discovered_labels(job, named) if recipe.discovers else _open_labels(job, named)

@@ -7,11 +7,12 @@ from typing import Any
 from privurn.domain import JointDomain
 from privurn.errors import CalibrationError, DomainError, FormatError, ModelError
 from privurn.mechanisms.asymptotic_pseudo_posterior import ASYMPTOTIC
-from privurn.mechanisms.choice import choose, usual
+from privurn.mechanisms.choice import choose
 from privurn.mechanisms.mechanism import ErrorSources, Mechanism
 from privurn.mechanisms.recipe import Public, Recipe
 from privurn.mechanisms.registry import mechanisms, recipes
 from privurn.privacy.profile import Guarantee
+from privurn.releases.usual import usual
 
 
 @dataclass(frozen=True, kw_only=True)
