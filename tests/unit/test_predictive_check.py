@@ -43,8 +43,8 @@ def observed(release):
     return published(release, mixture=False).numbers
 
 
-def check(release):
-    return privurn.infer(release, ask="mean", run=RUN).predictive_check(draws=400)
+def check(release, *, draws=400):
+    return privurn.infer(release, ask="mean", run=RUN).predictive_check(draws=draws)
 
 
 def test_noisy_counts_that_were_made_as_stated_pass():
@@ -80,7 +80,8 @@ def test_records_of_an_urn_pass_as_stated_and_fail_if_they_had_been_less_random(
     assert check(right).passed
     even = np.full(len(right.counts), right.counts.sum() // len(right.counts))
     even[: right.counts.sum() - even.sum()] += 1
-    assert not check(replace(right, counts=even)).passed  # nobody draws as many of each
+    found = check(replace(right, counts=even), draws=4_000)  # p is 0.002, which 400 draws may take for 0.01
+    assert not found.passed  # nobody draws as many of each
 
 
 def test_p_values_count_how_often_what_is_made_anew_lies_further_away():

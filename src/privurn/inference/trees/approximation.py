@@ -313,9 +313,20 @@ def shifted_to(values: Floats, total: float) -> Floats:
 
 
 def learnt_weights(likelihood: Floats, weights: Floats, hyper: Floats) -> Floats:
-    """Weights of components from the likelihood of each at every node: where their posterior mean leads, from `weights` on."""
+    """Weights of components from the likelihood of each at every node: where their posterior mean leads, from `weights` on.
+
+    What each of k nodes should be judged by are weights that the other k - 1 teach, or it would count twice. All have the same
+    here: the k are taken (k - 1)/k times, so that a single one is judged by the prior's.
+
+    >>> learnt_weights(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([3.0, 1.0])).tolist()
+    [1.0, 0.0]
+    >>> learnt_weights(np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([3.0, 1.0])).tolist()
+    [0.75, 0.25]
+    """
+    others = 1.0 - 1.0 / max(len(likelihood), 1)
     for _ in range(EM_STEPS):
-        counted = hyper + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
+        asked = weights * ((1.0 / (likelihood @ weights)) @ likelihood)
+        counted = hyper + others * asked
         weights = counted / counted.sum()
-    kept = np.where(counted - hyper >= UNUSED * min(1.0, len(likelihood) / 100.0), counted, 0.0)
+    kept = np.where(asked >= UNUSED * min(1.0, len(likelihood) / 100.0), counted, 0.0)
     return np.asarray(kept / kept.sum(), np.float64)
