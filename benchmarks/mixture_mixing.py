@@ -80,8 +80,8 @@ RECORDS: dict[str, tuple[Callable[..., Any], Callable[..., MixtureSampler]]] = {
 }
 SAMPLERS = {f"{name}, plain": each for name, each in RECORDS.items()}
 SAMPLERS |= {f"{name}, regrouped": (data, partial(make, regroup=REGROUP)) for name, (data, make) in RECORDS.items()}
-SAMPLERS["neal5, Beta kernel"] = (beta_kernel, Neal5)
-SAMPLERS["slice, Beta kernel"] = (beta_kernel, SliceSampler)
+SAMPLERS["neal5, Beta kernel"] = (beta_kernel, partial(Neal5, regroup=REGROUP))
+SAMPLERS["slice, Beta kernel"] = (beta_kernel, partial(SliceSampler, regroup=REGROUP))
 SAMPLERS |= {"global neal5": (one_output, GlobalNeal5), "global slice": (one_output, GlobalSlice)}
 BEST = {f"{name}, regrouped": f"{name}, plain" for name, (_, make) in RECORDS.items() if make is Neal5}
 """What `fit_mixture` takes by itself, and what it is compared with."""

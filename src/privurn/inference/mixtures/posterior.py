@@ -237,7 +237,7 @@ def fit_mixture(
 
 def with_moves(sampler: MixtureSampler, moves: Moves) -> MixtureSampler:
     """The same sampler with moves that sum clusters and values out, or without them."""
-    from privurn._kernels.mixtures import gaussian, total_gaussian  # noqa: F401 (they register their steps)
+    from privurn._kernels.mixtures import beta, gaussian, total_gaussian  # noqa: F401 (they register their steps)
     from privurn._kernels.mixtures.kernels import log_step
 
     if moves not in ("auto", "regrouped", "plain"):
