@@ -212,9 +212,9 @@ def from_moments(kernel, atoms, h):
 def reweighted(atoms, h, g, share, rng):
     """Another share p of the first of two, both laws shifted and scaled alike so that mean and variance stay.
 
-    An atom that hardly weighs anything may take half of another at once, wherever it lies: logit p is drawn anew, with a density
-    proportional to e^(-|logit p| / FAR), which the ratio has too. With q = 1 - p the variance of both
-    together is  p s_h^2 + q s_g^2 + p q (mu_h - mu_g)^2;  returns the new p and the log ratio of the Jacobian of (mu_h, mu_g,
+    An atom that hardly weighs anything may take half of another at once, wherever it lies. logit p is drawn anew, with a
+    density proportional to e^(-|logit p| / FAR), which the ratio has too. With q = 1 - p the variance of both together is
+    p s_h^2 + q s_g^2 + p q (mu_h - mu_g)^2;  returns the new p and the log ratio of the Jacobian of (mu_h, mu_g,
     log s_h, log s_g), which is proportional to s_g where mean, variance, s_h / s_g and (mu_h - mu_g) / s_g are given.
     """
     p, q = share, 1.0 - share

@@ -1,8 +1,8 @@
 """The density of released values near a point where it is known: its Taylor series, for Beta kernels behind Laplace noise.
 
 With f the Beta density and below and above as in tilted_beta.py,  below' = f - rate below  and  above' = rate above - f,  and
-f itself solves  y (1 - y) f' = (a - 1 - (a + b - 2) y) f:  coefficients about any point x follow one from another. `reach` is so
-short that those of f, times its powers, are below u_j,
+f itself solves  y (1 - y) f' = (a - 1 - (a + b - 2) y) f:  coefficients about any point x follow one from another. `reach` is
+so short that those of f, times its powers, are below u_j,
 
     (j + 1) u_(j+1) = (1/4 + j / 20) u_j + (1/10 + j / 400) u_(j-1),      u_0 = f(x),
 

@@ -59,8 +59,9 @@ def update_side(x, other, edge, size, a, b, log_ab, rate, d, sums):
 
 @inner
 def update_tilted(x, size, a, b, log_ab, rate, room):
-    """Fill room[0] with below and room[1] with above at the first `size` points x, all within [0, 1]; `room` is that of
-    `tilted_room`, whose last row is free for the points.
+    """Fill room[0] with below and room[1] with above at the first `size` points x, all within [0, 1].
+
+    `room` is that of `tilted_room`, whose last row is free for the points.
     """
     other, edge = room[2], room[3]
     for p in range(size):

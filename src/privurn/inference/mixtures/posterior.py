@@ -204,8 +204,8 @@ def fit_mixture(
         go to the sampler.
     moves
         "regrouped": weights and atoms move together, clusters and values summed out, before every sweep of the sampler
-        (for pairs of channel and kernel with a closed form). "plain": the sampler alone, for comparison; mean, median and
-        density need far longer. "auto" regroups Gaussian kernels behind Laplace or Gaussian noise.
+        (for pairs of channel and kernel whose law of released values is known). "plain": the sampler alone, for comparison;
+        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise.
     keep
         What is kept of every draw besides numbers: bounds memory.
     question
