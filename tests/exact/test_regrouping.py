@@ -52,7 +52,7 @@ TWINS = {  # file, line, what is wrong in its place; the check that finds it
 }
 
 
-QUICK = "no law of the order", "a share drawn anew as if evenly"
+TWIN = "no law of the order"
 
 
 def only_moves(**given):
@@ -306,7 +306,7 @@ def test_two_nodes_have_the_first_three_moments_of_their_cell():
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("kernel", ["gaussian", "beta", "beta behind Gaussian noise"])
+@pytest.mark.parametrize("kernel", ["gaussian", "beta", pytest.param("beta behind Gaussian noise", marks=pytest.mark.long)])
 def test_kernels_on_numbers_are_regrouped_unless_asked_otherwise(kernel, monkeypatch):
     from privurn import Run
     from privurn.errors import ModelError
@@ -336,7 +336,7 @@ def test_moves_keep_the_posterior_of_every_mixing_and_channel(task):
     assert min(found.values()) > ALPHA, found
 
 
-@pytest.mark.parametrize("twin", [*QUICK, *(pytest.param(each, marks=pytest.mark.long) for each in TWINS if each not in QUICK)])
+@pytest.mark.parametrize("twin", [TWIN, *(pytest.param(each, marks=pytest.mark.long) for each in TWINS if each != TWIN)])
 def test_wrong_moves_are_found_out(twin):
     found = in_a_process(__file__, twin) if "joint" in TWINS[twin][-1] else in_plain_python(__file__, twin)
     assert found["p"] < ALPHA
