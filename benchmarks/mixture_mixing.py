@@ -4,8 +4,8 @@ Three-component data of the mixture paper's section 4.1, Dirichlet process, n = 
 together) of mean, median and the density at five points, and the least of them, for every sampler, with moves that sum clusters
 and values out (`regrouped`) and without them (`plain`). Gaussian kernel and Laplace noise, or Gaussian noise with delta = 1e-6
 where that is said; Neal 2 and Neal 3 need a conjugate pair, Gaussian noise and `total-gaussian`; samplers of one output for all
-records have noisy counts of 40 bins; Beta kernels have the same values moved to [0, 1]. Four chains one after the other share
-the seconds of processor time of one thread, compiling left out; a quarter is warm-up.
+records have noisy counts of 40 bins; Beta kernels have the same values moved to [0, 1], and regrouped moves. Four chains one
+after the other share the seconds of processor time of one thread, compiling left out; a quarter is warm-up.
 
     python -m benchmarks.mixture_mixing [--size 5000] [--epsilons 2 10] [--strength 1] [--seconds 60] [--only NAME ...]
                                         [--seed 1] [--keep F]
@@ -55,7 +55,7 @@ def conjugate(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
 
 
 def beta_kernel(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
-    """The same values moved to [0, 1] behind Laplace noise, with Beta kernels, which have no regrouped moves."""
+    """The same values moved to [0, 1] behind Laplace noise, with Beta kernels."""
     rng = np.random.default_rng(seed)
     channel = LaplaceChannel.calibrate(bounds=UNIT, epsilon=epsilon)
     values = (np.clip(three_values(n, rng), *BOUNDS) - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
@@ -80,8 +80,8 @@ RECORDS: dict[str, tuple[Callable[..., Any], Callable[..., MixtureSampler]]] = {
 }
 SAMPLERS = {f"{name}, plain": each for name, each in RECORDS.items()}
 SAMPLERS |= {f"{name}, regrouped": (data, partial(make, regroup=REGROUP)) for name, (data, make) in RECORDS.items()}
-SAMPLERS["neal5, Beta kernel"] = (beta_kernel, Neal5)
-SAMPLERS["slice, Beta kernel"] = (beta_kernel, SliceSampler)
+SAMPLERS["neal5, Beta kernel"] = (beta_kernel, partial(Neal5, regroup=REGROUP))
+SAMPLERS["slice, Beta kernel"] = (beta_kernel, partial(SliceSampler, regroup=REGROUP))
 SAMPLERS |= {"global neal5": (one_output, GlobalNeal5), "global slice": (one_output, GlobalSlice)}
 BEST = {f"{name}, regrouped": f"{name}, plain" for name, (_, make) in RECORDS.items() if make is Neal5}
 """What `fit_mixture` takes by itself, and what it is compared with."""

@@ -2,17 +2,18 @@
 
 Finite kernel and channel: chains that start at the enumerated posterior must still have it after moves of this kind alone
 (chi-square), though their steps take all released values for the same. Pairs of Gaussian atoms: the step that keeps mean and
-variance must keep the law of two atoms from the base measure and of their share, which is known. Without data, weights given
-the clusters of an urn, in size-biased order, have the prior's law, and steps must keep it. Gaussian kernel behind noise:
-the law of prior, releases and moves together (Geweke 2004). A right program fails each with probability ALPHA or less, and
-each has twins that carry an error and are rejected. All but the joint law runs as plain Python, where the same source gives the
-same chain bit by bit. Cells are replaced by nodes that have their moments. That records of S keep their clusters, a Gibbs draw
-left out, is a wrong move that none of these finds.
+variance must keep the law of two atoms from the base measure and of their share, which is known; so must the steps of one and
+two Beta atoms. Without data, weights given the clusters of an urn, in size-biased order, have the prior's law, and steps must
+keep it. Gaussian and Beta kernels behind noise: the law of prior, releases and moves together (Geweke 2004). A right program
+fails each with probability ALPHA or less, and each has twins that carry an error and are rejected. All but the joint law runs
+as plain Python, where the same source gives the same chain bit by bit. Cells are replaced by nodes that have their moments.
+That records of S keep their clusters, a Gibbs draw left out, is a wrong move that none of these finds.
 """
 
 import json
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,14 @@ TWINS = {  # file, line, what is wrong in its place; the check that finds it
     ),
     "no law of the order": ("regroup", "for t in range(first, last):", "for t in range(0):", "prior"),
     "fresh atoms are too heavy": ("regroup", "rng.standard_gamma(1.0 + shift)", "rng.standard_gamma(2.0)", "prior"),
+    "a Jacobian of moments upside down": (
+        "beta",
+        "(1.0 - mean) * s) - math.log(",
+        "(1.0 - mean) * s) + math.log(",
+        "beta pairs",
+    ),
+    "a share drawn anew as if evenly": ("beta", " + (far - abs(math.log(p / q))) / FAR", "", "beta pairs"),
+    "values above are not summed out": ("beta_pairs", "room[0, p] + room[1, p]", "room[0, p]", "beta joint"),
     "values are of old clusters": (
         "regroup",
         "update_values(channel, kernel, z, c, y, m, everything, inside, rng)",
@@ -99,6 +108,32 @@ def p_of_pairs(*, size=5000, steps=30, shapes=(0.6, 0.5)):
     return len(laws) * min(stats.kstest(values, law).pvalue for values, law in zip(found.T, laws, strict=True))
 
 
+def p_of_beta_pairs(*, size=6000, steps=30, shapes=(0.6, 0.5)):
+    """The same of Beta atoms, whose parameters are gamma; some steps are of one atom."""
+    from privurn._kernels.mixtures.beta import BetaKernel, log_pair_step, log_step, update_from_base
+
+    kernel, rng = BetaKernel(2.0, 1.5), np.random.default_rng(16)
+    found = np.empty((size, 5))
+    for t in range(size):
+        atoms, share = np.empty((2, 3)), rng.beta(*shapes)
+        for h in range(2):
+            update_from_base(kernel, atoms, h, rng)
+        for step in range(steps):
+            trial, new, far = atoms.copy(), share, math.exp(rng.normal())
+            if step % 10 == 0:
+                ratio = log_step(kernel, trial, step % 20 // 10, far, rng)
+            else:
+                new, ratio = log_pair_step(kernel, trial, 0, 1, share, far, rng)
+                if ratio > -math.inf:
+                    ratio += shapes[0] * math.log(new / share) + shapes[1] * math.log((1.0 - new) / (1.0 - share))
+            if rng.random() < math.exp(min(ratio, 0.0)):
+                share, atoms = new, trial
+        found[t] = share, *atoms[0, :2], *atoms[1, :2]
+    law = stats.gamma(kernel.shape, scale=1.0 / kernel.rate).cdf
+    laws = stats.beta(*shapes).cdf, law, law, law, law
+    return len(laws) * min(stats.kstest(values, each).pvalue for values, each in zip(found.T, laws, strict=True))
+
+
 def p_of_prior(mixings=((3.0, 0.0), (1.0, -0.4), (2.0, 0.5)), *, size=1500, steps=12, n=5, places=3):
     """Least p value of weights and atoms after steps without data, against the prior's laws; strengths and offsets of mixings.
 
@@ -140,16 +175,31 @@ def p_of_prior(mixings=((3.0, 0.0), (1.0, -0.4), (2.0, 0.5)), *, size=1500, step
     return len(p_values) * min(p_values)
 
 
-def p_of_joint_law(channel="laplace", *, size=12_000, cells=2):
+def moments_of(atoms):
+    """Means and deviations of Beta atoms."""
+    a, b = atoms[:, 0], atoms[:, 1]
+    return a / (a + b), np.sqrt(a * b / (1.0 + a + b)) / (a + b)
+
+
+def unit_channels():
+    """For values between 0 and 1."""
+    from privurn.mechanisms.local import GaussianChannel, LaplaceChannel
+
+    laplace, gaussian = LaplaceChannel.calibrate(bounds=(0, 1), epsilon=6), GaussianChannel(bounds=(0, 1), scale=0.2)
+    return {"laplace": laplace, "gaussian": gaussian}
+
+
+def p_of_joint_law(channel="laplace", *, kernel="gaussian", size=12_000, cells=2):
     """Least p value of figures of states after three moves at their own releases, against the prior's; in wide cells."""
     sys.path.append(str(Path(__file__).parents[1] / "statistical"))
-    from test_mixture_laws import CHANNELS, MIXINGS, NARROW, N, keep_nothing, prior_state, released, statistics_of
+    from test_mixture_laws import CHANNELS, KERNELS, MIXINGS, N, keep_nothing, prior_state, released, statistics_of
 
     from privurn.inference import mixtures as mix
     from privurn.inference.mixtures import samplers
 
     samplers.CELLS = cells, cells
-    model = mix.MixtureModel(channel=CHANNELS[channel], kernel=NARROW, mixing=MIXINGS["discount"])
+    local = unit_channels()[channel] if kernel == "beta" else CHANNELS[channel]
+    model = mix.MixtureModel(channel=local, kernel=KERNELS[kernel], mixing=MIXINGS["discount"])
     rng = np.random.default_rng(13)
     figures = {False: [], True: []}
     for _ in range(size):
@@ -160,10 +210,11 @@ def p_of_joint_law(channel="laplace", *, size=12_000, cells=2):
                 sampler = only_moves(model=model, released=z, regroup=20)
                 state["atoms"] = sampler.sweep(state, rng, sweeps=3, thin=1, warming=False, keep=keep_nothing(model))
             atoms, c = state["atoms"], state["allocations"]
-            spread, sizes = np.log(atoms[:, 1]), np.bincount(c)
-            apart = ((np.ravel(state["latent"]) - atoms[c, 0]) / atoms[c, 1]) ** 2
+            centre, deviation = moments_of(atoms) if kernel == "beta" else (atoms[:, 0], atoms[:, 1])
+            spread, sizes = np.log(deviation), np.bincount(c)
+            apart = ((np.ravel(state["latent"]) - centre[c]) / deviation[c]) ** 2
             figures_of_clusters = sizes.max(), (sizes**2).sum(), apart.mean(), apart.max()
-            into.append([*statistics_of(state, z, 1), *figures_of_clusters, spread.min(), spread.max(), np.ptp(atoms[:, 0])])
+            into.append([*statistics_of(state, z, 1), *figures_of_clusters, spread.min(), spread.max(), np.ptp(centre)])
     assert N == 8
     both = zip(np.array(figures[False]).T, np.array(figures[True]).T, strict=True)
     p_values = [
@@ -172,14 +223,21 @@ def p_of_joint_law(channel="laplace", *, size=12_000, cells=2):
     return len(p_values) * min(p_values)
 
 
-CHECKS = {"states": p_of_states, "pairs": p_of_pairs, "prior": p_of_prior, "joint": p_of_joint_law}
+CHECKS = {
+    "states": p_of_states,
+    "pairs": p_of_pairs,
+    "beta pairs": p_of_beta_pairs,
+    "prior": p_of_prior,
+    "joint": p_of_joint_law,
+    "beta joint": partial(p_of_joint_law, kernel="beta"),
+}
 
 
 def plant(file, old, new):
     """Run a module's source with another line in place of one, in the module that everybody has."""
     from importlib import import_module
 
-    from privurn._kernels.mixtures import gaussian_pairs, regroup  # noqa: F401 (names are taken from them)
+    from privurn._kernels.mixtures import beta_pairs, gaussian_pairs, regroup  # noqa: F401 (names are taken from them)
 
     module = import_module(f"privurn._kernels.mixtures.{file}")
     source = Path(module.__file__).read_text()
@@ -190,6 +248,8 @@ def plant(file, old, new):
         module.log_pair_step.table[before,] = module.log_pair_step.table[module.GaussianKernel,]
     else:
         exec(compile(source.replace(old, new), "wrong", "exec"), vars(module))
+    if file == "beta_pairs":  # the moves that were compiled before are not taken
+        exec(compile(Path(regroup.__file__).read_text(), "right", "exec"), vars(regroup))
 
 
 @pytest.mark.parametrize("channel", ["laplace", "gaussian"])
@@ -246,13 +306,17 @@ def test_two_nodes_have_the_first_three_moments_of_their_cell():
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_gaussian_kernels_are_regrouped_unless_asked_otherwise(monkeypatch):
+@pytest.mark.parametrize("kernel", ["gaussian", "beta", pytest.param("beta behind Gaussian noise", marks=pytest.mark.long)])
+def test_kernels_on_numbers_are_regrouped_unless_asked_otherwise(kernel, monkeypatch):
     from privurn import Run
     from privurn.errors import ModelError
     from privurn.inference import mixtures as mix
     from privurn.mechanisms.local import LaplaceChannel
 
-    model = mix.MixtureModel(channel=LaplaceChannel(bounds=(-6, 6), scale=2.0), kernel=mix.GaussianKernel())
+    channel, law = LaplaceChannel(bounds=(-6, 6), scale=2.0), mix.GaussianKernel()
+    if kernel != "gaussian":
+        channel, law = unit_channels()["laplace" if kernel == "beta" else "gaussian"], mix.BetaKernel()
+    model = mix.MixtureModel(channel=channel, kernel=law)
     monkeypatch.setattr("privurn.inference.mixtures.posterior.REGROUP", 1)
     given = {"model": model, "run": Run(chains=1, warm_up=1, draws=3, thin=1, seed=1, threads=1)}
     released, keep = np.array([-4.0, -3.0, 2.5, 4.0, 9.0]), mix.Keep(allocations=True)
@@ -274,17 +338,19 @@ def test_moves_keep_the_posterior_of_every_mixing_and_channel(task):
 
 @pytest.mark.parametrize("twin", [TWIN, *(pytest.param(each, marks=pytest.mark.long) for each in TWINS if each != TWIN)])
 def test_wrong_moves_are_found_out(twin):
-    found = in_a_process(__file__, twin) if TWINS[twin][-1] == "joint" else in_plain_python(__file__, twin)
+    found = in_a_process(__file__, twin) if "joint" in TWINS[twin][-1] else in_plain_python(__file__, twin)
     assert found["p"] < ALPHA
 
 
 def main(task):
     if task == "right":
-        return {name: float(CHECKS[name]()) for name in ("states", "pairs", "prior")}
+        return {name: float(CHECKS[name]()) for name in ("states", "pairs", "beta pairs", "prior")}
     if task == "more":
         return {name: p_of_states(name, starts=20_000) for name in MIXINGS}
     if task == "joint laws":
-        return {f"{name}, {cells}": p_of_joint_law(name, cells=cells) for name in ("laplace", "gaussian") for cells in (2, 64)}
+        found = {f"{name}, {cells}": p_of_joint_law(name, cells=cells) for name in ("laplace", "gaussian") for cells in (2, 64)}
+        sizes = {"laplace": 12_000, "gaussian": 3000}  # nodes take longer than series
+        return found | {f"{name}, beta": p_of_joint_law(name, kernel="beta", size=size) for name, size in sizes.items()}
     file, old, new, check = TWINS[task]
     plant(file, old, new)
     return {"p": float(CHECKS[check]())}

@@ -12,8 +12,11 @@ import math
 from typing import NamedTuple
 
 from privurn._kernels.dispatch import implement, inner
+from privurn._kernels.mixtures.gaussian import paired
 from privurn._kernels.mixtures.kernels import (
     log_kernel,
+    log_pair_step,
+    log_step,
     update_atom,
     update_derived,
     update_from_base,
@@ -27,6 +30,18 @@ STEPS = 5
 
 LARGEST_LOG = 50.0
 """Proposals beyond e^50 or below e^-50 are refused: the prior has no mass there in double precision."""
+
+ALONG = 0.3
+"""Share of steps of an atom that leave a b as it is."""
+
+FAR = 5.0
+"""Usual size of a share that is drawn anew, on the logit scale."""
+
+NEAR = 0.3
+"""Share of steps of pairs that are small."""
+
+NEAR_END = 1e-7
+"""Means nearer to an end, and sums a + b beyond, take part in no step of pairs: too few digits would come back."""
 
 
 class BetaKernel(NamedTuple):
@@ -69,10 +84,15 @@ def log_beta(a, b):
 
 
 @inner
+def log_base(kernel, a, b):
+    """Log density of (log a, log b) under the base measure, up to a constant."""
+    return kernel.shape * (math.log(a) + math.log(b)) - kernel.rate * (a + b)
+
+
+@inner
 def log_target(kernel, a, b, n, logs, others):
     """Log density of (log a, log b), up to a constant."""
-    prior = kernel.shape * (math.log(a) + math.log(b)) - kernel.rate * (a + b)
-    return prior - n * log_beta(a, b) + a * logs + b * others
+    return log_base(kernel, a, b) - n * log_beta(a, b) + a * logs + b * others
 
 
 @inner
@@ -141,3 +161,86 @@ def _(kernel, atoms, h, statistics, step, rng):
         total += rate
     atoms[h, 0], atoms[h, 1], atoms[h, 2] = a, b, log_beta(a, b)
     return total / STEPS
+
+
+@implement(log_step, BetaKernel)
+def _(kernel, atoms, h, size, rng):
+    """A symmetric walk of (log a, log b): along their difference, which moves the mean, or in any direction."""
+    a, b = atoms[h, 0], atoms[h, 1]
+    first = size * rng.standard_normal()
+    other = -first if rng.random() < ALONG else size * rng.standard_normal()
+    if max(abs(math.log(a) + first), abs(math.log(b) + other)) > LARGEST_LOG:
+        return -math.inf
+    atoms[h, 0], atoms[h, 1] = a * math.exp(first), b * math.exp(other)
+    atoms[h, 2] = log_beta(atoms[h, 0], atoms[h, 1])
+    return log_base(kernel, atoms[h, 0], atoms[h, 1]) - log_base(kernel, a, b)
+
+
+@inner
+def log_moments(kernel, mean, s):
+    """Log density of (mean, log deviation) under the base measure, where s = a + b; -inf where either is hardly a float.
+
+    The derivative of (mean, log deviation) by (log a, log b) has the determinant  -mean (1 - mean) s / (1 + s) / 2.
+    """
+    if not (NEAR_END < mean < 1.0 - NEAR_END and NEAR_END < s < 1.0 / NEAR_END):
+        return -math.inf
+    return log_base(kernel, mean * s, (1.0 - mean) * s) - math.log(mean * (1.0 - mean) * s / (1.0 + s))
+
+
+@inner
+def to_moments(kernel, atoms, h):
+    """Put mean and deviation in the place of a and b; returns their log density."""
+    s = atoms[h, 0] + atoms[h, 1]
+    mean, rest = atoms[h, 0] / s, atoms[h, 1] / s
+    atoms[h, 0], atoms[h, 1] = mean, math.sqrt(mean * rest / (1.0 + s))
+    return log_moments(kernel, mean, s)
+
+
+@inner
+def from_moments(kernel, atoms, h):
+    """Put a and b in the place of mean and deviation; returns that log density, and leaves what no Beta law has."""
+    mean = atoms[h, 0]
+    s = mean * (1.0 - mean) / (atoms[h, 1] * atoms[h, 1]) - 1.0
+    density = log_moments(kernel, mean, s)
+    if density > -math.inf:
+        atoms[h, 0], atoms[h, 1] = mean * s, (1.0 - mean) * s
+        atoms[h, 2] = log_beta(atoms[h, 0], atoms[h, 1])
+    return density
+
+
+@inner
+def reweighted(atoms, h, g, share, rng):
+    """Another share p of the first of two, both laws shifted and scaled alike so that mean and variance stay.
+
+    An atom that hardly weighs anything may take half of another at once, wherever it lies. logit p is drawn anew, with a
+    density proportional to e^(-|logit p| / FAR), which the ratio has too. With q = 1 - p the variance of both together is
+    p s_h^2 + q s_g^2 + p q (mu_h - mu_g)^2;  returns the new p and the log ratio of the Jacobian of (mu_h, mu_g,
+    log s_h, log s_g), which is proportional to s_g where mean, variance, s_h / s_g and (mu_h - mu_g) / s_g are given.
+    """
+    p, q = share, 1.0 - share
+    far = FAR * rng.standard_exponential()
+    odds = math.exp(far if rng.random() < 0.5 else -far)
+    new, rest = odds / (1.0 + odds), 1.0 / (1.0 + odds)
+    if not (1e-12 < new < 1.0 - 1e-12):
+        return share, -math.inf
+    first, second, apart = atoms[h, 1] * atoms[h, 1], atoms[g, 1] * atoms[g, 1], atoms[h, 0] - atoms[g, 0]
+    mean = p * atoms[h, 0] + q * atoms[g, 0]
+    before, after = p * first + q * second + p * q * apart * apart, new * first + rest * second + new * rest * apart * apart
+    scale = math.sqrt(before / after)
+    atoms[h, 0], atoms[g, 0] = mean + rest * apart * scale, mean - new * apart * scale
+    atoms[h, 1], atoms[g, 1] = atoms[h, 1] * scale, atoms[g, 1] * scale
+    return new, math.log(scale) + (far - abs(math.log(p / q))) / FAR
+
+
+@implement(log_pair_step, BetaKernel)
+def _(kernel, atoms, h, g, share, size, rng):
+    before = to_moments(kernel, atoms, h) + to_moments(kernel, atoms, g)
+    if before == -math.inf:
+        return share, before
+    if rng.random() < NEAR:
+        share, jacobian = paired(atoms, h, g, share, size, rng)
+    else:
+        share, jacobian = reweighted(atoms, h, g, share, rng)
+    if jacobian == -math.inf:
+        return share, jacobian
+    return share, jacobian + from_moments(kernel, atoms, h) + from_moments(kernel, atoms, g) - before

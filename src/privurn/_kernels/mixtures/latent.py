@@ -1,7 +1,7 @@
 """The confidential value between kernel and channel: drawn given both, or summed out.
 
-`update_latent` has an answer for every pair, an independence Metropolis step; pairs with a closed form implement it exactly.
-`log_marginal` exists only for those pairs: `marginal_pairs` says which.
+`update_latent` has an answer for every pair, an independence Metropolis step; some pairs implement it exactly. `log_marginal`
+exists only for those pairs, in closed form or to at least nine digits: `marginal_pairs` says which.
 """
 
 import math
@@ -43,5 +43,5 @@ def update_marginals(channel, kernel, z, atoms, h, masses, row):
 
 
 def marginal_pairs():
-    """Types of channel and kernel whose marginal law has a closed form."""
+    """Types of channel and kernel whose marginal law is known."""
     return set(log_marginal.table)

@@ -48,6 +48,14 @@ class Kernel(ABC):
         """Columns of categories; 0 for kernels on numbers."""
         return 0
 
+    def spread(self) -> float:
+        """Usual deviation of a value within its cluster; infinite where atoms take no steps of a size."""
+        return math.inf
+
+    def sums_out(self, channel: tuple[Any, ...]) -> bool:
+        """Whether values behind this channel's record are summed out, given that the pair of their types can be."""
+        return True
+
 
 def _positive(**numbers: float) -> None:
     for name, value in numbers.items():
@@ -84,6 +92,14 @@ class GaussianKernel(Kernel):
 
         return Record(float(self.mean), float(self.precision), float(self.shape), float(self.scale))
 
+    def spread(self) -> float:
+        """That of the base measure's usual variance."""
+        return math.sqrt(self.scale / self.shape)
+
+
+NARROWEST = 0.02
+"""Scale of noise below which values in the unit interval are not summed out: they are nearly known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BetaKernel(Kernel):
@@ -109,6 +125,15 @@ class BetaKernel(Kernel):
     def support(self) -> tuple[float, float]:
         """The unit interval."""
         return 0.0, 1.0
+
+    def spread(self) -> float:
+        """That of a and b at their prior mean."""
+        return 0.5 / math.sqrt(1.0 + 2.0 * self.shape / self.rate)
+
+    def sums_out(self, channel: tuple[Any, ...]) -> bool:
+        """Sums and nodes grow with 1 / scale; bounds that leave no part of the unit interval say nothing."""
+        scale, lower, upper = channel
+        return bool(scale >= NARROWEST and max(lower, 0.0) < min(upper, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ def is_conjugate(channel: Any, kernel: Any) -> bool:
 class Neal8(MixtureSampler):
     """Neal 8 on the density of released values, with `auxiliary_atoms` atoms from the base measure for each choice.
 
-    For Gaussian kernels behind Laplace or Gaussian noise, and for categories behind a table.
+    For Gaussian or Beta kernels behind Laplace or Gaussian noise, and for categories behind a table.
     """
 
     auxiliary_atoms: int = 3

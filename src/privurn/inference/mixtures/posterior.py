@@ -204,8 +204,8 @@ def fit_mixture(
         go to the sampler.
     moves
         "regrouped": weights and atoms move together, clusters and values summed out, before every sweep of the sampler
-        (for pairs of channel and kernel with a closed form). "plain": the sampler alone, for comparison; mean, median and
-        density need far longer. "auto" regroups Gaussian kernels behind Laplace or Gaussian noise.
+        (for pairs of channel and kernel whose law of released values is known). "plain": the sampler alone, for comparison;
+        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise.
     keep
         What is kept of every draw besides numbers: bounds memory.
     question
@@ -237,7 +237,7 @@ def fit_mixture(
 
 def with_moves(sampler: MixtureSampler, moves: Moves) -> MixtureSampler:
     """The same sampler with moves that sum clusters and values out, or without them."""
-    from privurn._kernels.mixtures import gaussian, total_gaussian  # noqa: F401 (they register their steps)
+    from privurn._kernels.mixtures import beta, gaussian, total_gaussian  # noqa: F401 (they register their steps)
     from privurn._kernels.mixtures.kernels import log_step
 
     if moves not in ("auto", "regrouped", "plain"):

@@ -113,11 +113,11 @@ class MixtureSampler(ABC):
 
     def has_marginal(self) -> bool:
         """Whether latent values can be summed out."""
-        from privurn._kernels.mixtures import categorical, gaussian_pairs, total_gaussian  # noqa: F401 (they register their pairs)
+        from privurn._kernels.mixtures import beta_pairs, categorical, gaussian_pairs, total_gaussian  # noqa: F401 (they register)
         from privurn._kernels.mixtures.latent import marginal_pairs
 
         channel, kernel, _ = self.records
-        return (type(channel), type(kernel)) in marginal_pairs()
+        return (type(channel), type(kernel)) in marginal_pairs() and self.model.kernel.sums_out(channel)
 
     @abstractmethod
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
@@ -246,7 +246,7 @@ class MixtureSampler(ABC):
 
 def relative_noise(channel: Any, kernel: Any) -> float:
     """Scale of the noise in units in which a kernel's atoms move; 0 where they take no such steps."""
-    return float(channel[0] / math.sqrt(kernel.scale / kernel.shape)) if hasattr(kernel, "precision") else 0.0
+    return float(channel[0] / kernel.spread()) if math.isfinite(kernel.spread()) else 0.0
 
 
 def cells_of(observed: Observed) -> tuple[NDArray[Any], ...]:
@@ -342,7 +342,7 @@ class SliceSampler(MixtureSampler):
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Compiled sweeps."""
         from privurn._kernels.dispatch import entry
-        from privurn._kernels.mixtures import categorical, gaussian_pairs  # noqa: F401 (they register their pairs)
+        from privurn._kernels.mixtures import beta_pairs, categorical, gaussian_pairs  # noqa: F401 (they register their pairs)
         from privurn._kernels.mixtures.slices import GivenLatent, GivenReleased, run_slices
 
         c, y, atoms, strength, tuning = parts(state)

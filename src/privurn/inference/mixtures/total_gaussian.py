@@ -42,3 +42,7 @@ class TotalGaussianKernel(Kernel):
 
         numbers = (self.mean, self.precision, self.shape, self.scale, self.noise)
         return Record(*(float(each) for each in numbers))
+
+    def spread(self) -> float:
+        """As of `GaussianKernel`."""
+        return math.sqrt(self.scale / self.shape)
