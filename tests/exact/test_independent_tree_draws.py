@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from polya_tree_laws import node_counts, noise_log, split_law, split_nodes, tables
+from polya_tree_laws import Enumerated, node_counts, noise_log, split_law, split_nodes, tables
 
 from privurn.cell_tree import CellTree
 from privurn.inference.trees import approximation
@@ -111,3 +111,25 @@ def test_a_range_has_what_its_cells_have_where_lattices_are_coarse():
     below = [drawn_nodes(work, weights, depth, draws=50, rng=np.random.default_rng(5))[1] for depth in (3, 6)]
     assert np.allclose(below[1].reshape(8, 8, 50).sum(axis=1), below[0], rtol=1e-9)
     assert np.allclose(below[1].sum(axis=0), 1_000_000, rtol=1e-9)
+
+
+def twice(likelihood, weights, hyper):
+    """The planted error: every split teaches the weights that it is judged by."""
+    for _ in range(50):
+        counted = hyper + weights * ((1.0 / (likelihood @ weights)) @ likelihood)
+        weights = counted / counted.sum()
+    return weights
+
+
+@pytest.mark.parametrize(("learnt", "right"), [(approximation.learnt_weights, True), (twice, False)], ids=["prior", "twice"])
+def test_the_only_split_of_a_depth_is_judged_by_the_prior(learnt, right, monkeypatch):
+    """Its weights integrated out are those of the prior, and the draws have the posterior itself."""
+    monkeypatch.setattr(approximation, "learnt_weights", learnt)
+    seen = TreeMeasurements(CellTree((2,)), (1,), (np.array([42, -2]),), (("laplace", 3.0),), total=40)
+    listed = Enumerated(seen)
+    drawn = IndependentDraws(seen).draw(DRAWS, rng=np.random.default_rng(1)).counts[0]
+    found = np.bincount(np.rint(drawn).astype(np.int64), minlength=41)[np.array(listed.tables)[:, 0]] / DRAWS
+    p, often = listed.probabilities, listed.probabilities * DRAWS > 30
+    worst = np.max(np.abs(found - p)[often] / np.sqrt(p * (1 - p) / DRAWS)[often])
+    assert (worst < ERRORS) == right, worst
+    assert right or worst > 2 * ERRORS
