@@ -9,8 +9,8 @@ registry that has a likelihood of counts. Where a mechanism cannot have the guar
 90% quantile, and the shares beyond 50,000 and 100,000, all of the population.
 
 Every data set is a line of the file, and a run takes up where the file ends: the same command goes on. A data set takes 0.05 to
-0.5 s of one core, so that the full cross takes about a quarter of an hour, the default and the urn on the listed settings as
-long again, and all others on them an hour; records of noisy counts, which are fitted five times, take up to 0.8 s. The table at
+0.5 s of one core, so that the full cross takes about ten minutes, the default and the urn on the listed settings as long again,
+and all others on them half an hour; records of noisy counts, which are fitted five times, take up to 0.8 s. The table at
 the end says for every setting how often intervals held the truth (figures of which the release tells little in half of the data
 sets or more are left out: to count just the data sets that tell more would be to choose by the outcome), how often the 90%
 interval of the unbiased estimate did, and the verdict: between 86% and 97% on average over the figures, or else low or high;
