@@ -103,8 +103,8 @@ def one_weight(cells: int) -> tuple[PriorDecides, ...]:
     return (
         PriorDecides(
             f"one prior weight stands for all {cells:,} cells: it keeps noise on empty cells as records, and means and tails "
-            "may be too large by more than the intervals say. One release of noisy counts or of a noisy tree, or of "
-            "records where the number of confidential ones is public, has a better prior."
+            "may be too large by more than the intervals say. One release of noisy counts or of a noisy tree, or of an urn "
+            "with a public number of records, has a better prior."
         ),
     )
 

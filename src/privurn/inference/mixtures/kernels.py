@@ -56,6 +56,10 @@ class Kernel(ABC):
         """Whether values behind this channel's record are summed out, given that the pair of their types can be."""
         return True
 
+    def below(self, atoms: NDArray[np.float64], x: float) -> NDArray[np.float64] | None:
+        """Mass of each atom up to x, of kernels whose density may have no bound at the ends of their support; else None."""
+        return None
+
 
 def _positive(**numbers: float) -> None:
     for name, value in numbers.items():
@@ -129,6 +133,12 @@ class BetaKernel(Kernel):
     def spread(self) -> float:
         """That of a and b at their prior mean."""
         return 0.5 / math.sqrt(1.0 + 2.0 * self.shape / self.rate)
+
+    def below(self, atoms: NDArray[np.float64], x: float) -> NDArray[np.float64]:
+        """The regularised incomplete beta function."""
+        from scipy.special import betainc
+
+        return np.asarray(betainc(atoms[..., 0], atoms[..., 1], min(max(x, 0.0), 1.0)), np.float64)
 
     def sums_out(self, channel: tuple[Any, ...]) -> bool:
         """Sums and nodes grow with 1 / scale; bounds that leave no part of the unit interval say nothing."""

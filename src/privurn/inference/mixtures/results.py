@@ -14,6 +14,7 @@ from privurn.errors import ModelError
 from privurn.inference.counts.plans import reduce
 from privurn.inference.draws import Draws
 from privurn.inference.mixtures import clustering
+from privurn.inference.mixtures.cell_masses import masses_within_bounds
 from privurn.inference.mixtures.clustering import CoClustering, Loss, PointClustering
 from privurn.inference.mixtures.fitted import FittedMixture
 from privurn.inference.mixtures.mixings import GammaPrior
@@ -139,7 +140,7 @@ def _quantile(level: float) -> str:
 def _figures(posterior: FittedMixture, levels: Sequence[float]) -> dict[str, Floats]:
     """Mean, deviation and quantiles of every drawn density, between the bounds."""
     shape, grid = posterior.draws["n_clusters"].shape, default_grid(posterior)
-    masses = _within_bounds(posterior, grid)
+    masses = masses_within_bounds(posterior, grid)
     mean = masses @ grid
     found = {"mean": mean, "deviation": np.sqrt(np.maximum(masses @ grid**2 - mean**2, 0.0))}
     ends = np.linspace(*bounds_of(posterior), len(grid) + 1)
@@ -178,7 +179,7 @@ def _asked(posterior: FittedMixture) -> dict[str, Floats]:
     else:
         ends = np.linspace(*bounds_of(posterior), POINTS + 1)
         domain = JointDomain({question.column: Bins([float(each) for each in ends])})
-        masses = _within_bounds(posterior, default_grid(posterior))
+        masses = masses_within_bounds(posterior, default_grid(posterior))
     reduction = reduce(question.functionals, domain=domain)
     rows = [reduction.evaluate(each) for each in masses]
     shape = posterior.draws["n_clusters"].shape
@@ -207,13 +208,6 @@ def beyond_bounds(posterior: FittedMixture) -> dict[str, float]:
     weights, atoms = _measures(posterior)
     masses = _masses(measure_densities(kernel, weights[chosen], atoms[chosen], grid), float(grid[1] - grid[0]))
     return {posterior.question.column: float(masses[:, -1].mean())}
-
-
-def _within_bounds(posterior: FittedMixture, grid: Floats) -> Floats:
-    """Masses of the grid's cells in every draw, scaled to 1; where all lies beyond the bounds they are even."""
-    drawn = posterior.densities(grid)
-    total = drawn.sum(axis=1, keepdims=True)
-    return np.where(total > 0.0, drawn / np.maximum(total, 1e-300), 1.0 / len(grid))
 
 
 def column_shares(posterior: FittedMixture) -> Floats:
