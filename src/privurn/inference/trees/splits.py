@@ -22,10 +22,14 @@ CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
 HYPER = (1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.4, 0.2, 0.1)
 """Dirichlet parameters of their weights: few splits under much noise shall not be taken to be even."""
 
-ONE_SIDED, EVEN, ENOUGH, LEAST_EVEN = 2, 4, 16, 0.25
+ONE_SIDED, EVEN, ENOUGH = 2, 4, 16
 """The first concentrations put nearly all records on one side, those from the fourth on split about as the base measure does,
-and 16 splits can teach how many do either: of fewer, their parameters are as much smaller, those of even splits down to a
-quarter. Noise would else be taken to show that a thin tail is none, or that halves which it hides are equal."""
+and 16 splits can teach how many do either: of fewer, their parameters are as much smaller. Noise would else be taken to show
+that a thin tail is none, or that halves which it hides are equal."""
+
+FIRST, FEW = (0.02, 0.02, 5.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
+"""Parameters where a depth has so few splits that nothing is learnt: nearly always uneven, by any factor. Even or one-sided halves
+would be believed wherever noise hides them, and a column whose upper half is empty has many records of noise there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +70,16 @@ class Splits:
     def hyper(self) -> NDArray[np.float64]:
         """Dirichlet parameters of the concentrations' weights, (depth, concentration).
 
-        >>> Splits(CellTree((4,))).hyper[:, :3].tolist()
-        [[0.0625, 0.0625, 1.0], [0.125, 0.125, 1.0]]
-        >>> Splits(CellTree((4,))).hyper[0, 3:].round(3).tolist()
-        [2.0, 0.5, 0.25, 0.1, 0.05, 0.025]
+        >>> Splits(CellTree((32,))).hyper[2:, :4].tolist()
+        [[0.02, 0.02, 5.0, 1.0], [0.5, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]]
         """
         found = np.tile(HYPER, (self.depth, 1))
         for depth, two in enumerate(self.two):
-            part = min(1.0, max(1, int(two.sum())) / ENOUGH)
-            found[depth, :ONE_SIDED] *= part
-            found[depth, EVEN:] *= max(part, LEAST_EVEN)
+            splits = int(two.sum())
+            found[depth, :ONE_SIDED] *= min(1.0, splits / ENOUGH)
+            found[depth, EVEN:] *= min(1.0, splits / ENOUGH)
+            if splits <= FEW:
+                found[depth] = FIRST
         return found
 
     @cached_property
