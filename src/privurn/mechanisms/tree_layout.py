@@ -6,7 +6,7 @@ layout that followed the data, or a secret number of records, would itself be a 
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import ClassVar
 
 from privurn.cell_tree import CellTree
@@ -30,8 +30,15 @@ PUBLIC = 0.5
 
 MOST_COPIES = 1000
 
+MOST_DEPTHS = 5
+"""With Laplace noise, where leaves stand out: six would gain less than 1% of the error with two million cells."""
+
 LEAVES_WEIGHT = 0.5
 """Budget of leaves that do not stand out, over that of another depth, with Laplace noise."""
+
+SKEWED = 1 / 6
+"""Of the variance of an unknown total, in a share up to a cell: a third where all records lie at one end and none where they are
+spread evenly, on average over the cells; half of each."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,8 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     Laplace, 2 for Gaussian noise) of the leaves or below them, the depths are spread evenly from the root to the leaves, one
     for each spacing; else evenly down to d*, and the leaves beside. All have the same noise; but with Laplace noise leaves that
     hold less than four deviations on average get half the budget of another depth. Where n is `secret` the total is one more
-    thing to be measured: Laplace noise is laid out as for a tree with one more depth above the root. A tree of one node is then
-    measured there.
+    thing to be measured: such Laplace noise is laid out as for a tree with one more depth above the root, and where leaves stand
+    out the depths are those of `clear_depths`. A tree of one node is then measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
@@ -67,13 +74,15 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     laplace = noise == "discrete-laplace"
     worthwhile = min(float(depth), max(1.0, worthwhile_depth(n / flat_deviation, noise=noise, secret=secret)))
     spread_out = below_total if secret and laplace else spread
+    hidden = 2.0 * n < DEVIATIONS * flat_deviation * tree.cells
     if worthwhile <= depth - spacing:
         depths = (*spread_out(worthwhile, spacing), depth)
+    elif secret and not hidden:
+        depths = clear_depths(tree, noise)
     elif laplace:
         depths = above_leaves(math.log2(tree.cells), spacing, leaves=depth, secret=secret)
     else:
         depths = spread(float(depth), spacing)
-    hidden = 2.0 * n < DEVIATIONS * flat_deviation * tree.cells
     last = LEAVES_WEIGHT if laplace and hidden and len(depths) > 1 else 1.0
     each = 1.0 / (len(depths) - 1 + last)
     return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
@@ -110,6 +119,30 @@ def above_leaves(last: float, spacing: float, *, leaves: int, secret: bool) -> t
     fractions = [(last + above) * i / count for i in range(1, count)]
     depths = [math.floor(each + 1e-9) - 1 if secret else math.ceil(each - 0.4) for each in fractions]
     return (*sorted({max(1, each) for each in depths} - {leaves}), leaves)
+
+
+def clear_depths(tree: CellTree, noise: TreeNoise) -> tuple[int, ...]:
+    """Of a secret total and leaves that stand out: the depths with the least error of the share up to a cell.
+
+    Laplace noise has at most five of all depths; Gaussian noise every other one, from one of the first three on.
+
+    >>> clear_depths(CellTree((4096,)), "discrete-laplace"), clear_depths(CellTree((99,)), "discrete-laplace")
+    ((4, 8, 12), (3, 7))
+    >>> clear_depths(CellTree((501,)), "discrete-gaussian")
+    (1, 3, 5, 7, 9)
+    """
+    leaves, laplace = tree.depth, noise == "discrete-laplace"
+    if laplace:
+        above = [each for count in range(MOST_DEPTHS) for each in combinations(range(1, leaves), count)]
+    else:
+        above = [tuple(range(first, leaves, 2)) for first in (1, 2, 3)]
+
+    def error(depths: tuple[int, ...]) -> float:
+        deviation = float(len(depths)) if laplace else math.sqrt(len(depths))
+        nodes = [tree.nodes(each) for each in depths]
+        return _cumulative_variance(nodes, (deviation,) * len(nodes), n=math.inf, secret=True)
+
+    return min(((*each, leaves) for each in above), key=error)
 
 
 def spread(last: float, spacing: float) -> tuple[int, ...]:
@@ -190,16 +223,21 @@ def cumulative_variance(mechanism: PerturbedTree, *, n: int) -> float:
     Upwards, a node's own measurement (variance v) and the sum of its b nodes at the next measured depth (variance b w) are
     combined by inverse variances. Downwards, given a node's count c, the first j of its b nodes have the variance
     w j (1 - j/b), (b^2 - 1)/(6 b) w on average over j; or c^2/12, as if the records stood anywhere in it, where that is less. c
-    is n over the number of nodes.
+    is n over the number of nodes. To that a secret total adds a part of its own variance.
     """
-    nodes = [1, *(mechanism.tree.nodes(depth) for depth in mechanism.depths)]
-    precision = total = 0.0  # of the sum of the nodes below; nothing is below the last
-    for deviation, (above, at) in zip(mechanism.noise_deviations[::-1], list(pairwise(nodes))[::-1], strict=True):
+    nodes = [mechanism.tree.nodes(depth) for depth in mechanism.depths]
+    return _cumulative_variance(nodes, mechanism.noise_deviations, n=n, secret=mechanism.n is None)
+
+
+def _cumulative_variance(nodes: list[int], deviations: tuple[float, ...], *, n: float, secret: bool) -> float:
+    """Of counts of so many nodes, depth by depth."""
+    precision = error = 0.0  # of the sum of the nodes below; nothing is below the last
+    for deviation, (above, at) in zip(deviations[::-1], list(pairwise([1, *nodes]))[::-1], strict=True):
         branching = at / above
         variance = 1.0 / (1.0 / deviation**2 + precision)
-        total += min(variance * (branching - 1.0 / branching) / 6.0, (n / above) ** 2 / 12.0)
+        error += min(variance * (branching - 1.0 / branching) / 6.0, (n / above) ** 2 / 12.0)
         precision = 1.0 / (branching * variance)
-    return total
+    return error + (SKEWED / precision if secret else 0.0)
 
 
 def coarse(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
