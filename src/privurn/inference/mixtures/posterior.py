@@ -222,7 +222,8 @@ def fit_mixture(
     moves
         "regrouped": weights and atoms move together, clusters and values summed out, before every sweep of the sampler
         (for pairs of channel and kernel whose law of released values is known). "plain": the sampler alone, for comparison;
-        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise.
+        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise,
+        but not Beta kernels with few records behind the latter, where sweeps alone give more for their time.
     keep
         What is kept of every draw besides numbers: bounds memory.
     question
