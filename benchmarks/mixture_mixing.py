@@ -4,8 +4,9 @@ Three-component data of the mixture paper's section 4.1, Dirichlet process, n = 
 together) of mean, median and the density at five points, and the least of them, for every sampler, with moves that sum clusters
 and values out (`regrouped`) and without them (`plain`). Gaussian kernel and Laplace noise, or Gaussian noise with delta = 1e-6
 where that is said; Neal 2 and Neal 3 need a conjugate pair, Gaussian noise and `total-gaussian`; samplers of one output for all
-records have noisy counts of 40 bins; Beta kernels have the same values moved to [0, 1], and regrouped moves. Four chains one
-after the other share the seconds of processor time of one thread, compiling left out; a quarter is warm-up.
+records have noisy counts of 40 bins; Beta kernels have the same values moved to [0, 1], and regrouped moves where nothing else
+is said. Four chains one after the other share the seconds of processor time of one thread, compiling left out; a quarter is
+warm-up.
 
     python -m benchmarks.mixture_mixing [--size 5000] [--epsilons 2 10] [--strength 1] [--seconds 60] [--only NAME ...]
                                         [--seed 1] [--keep F]
@@ -54,10 +55,11 @@ def conjugate(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
     return MixtureModel(channel=channel, kernel=TotalGaussianKernel(noise=channel.scale), clamped=False), z
 
 
-def beta_kernel(n: int, epsilon: float, *, seed: int) -> tuple[MixtureModel, Any]:
-    """The same values moved to [0, 1] behind Laplace noise, with Beta kernels."""
+def beta_kernel(n: int, epsilon: float, *, seed: int, delta: float = 0.0) -> tuple[MixtureModel, Any]:
+    """The same values moved to [0, 1] behind Laplace noise, or Gaussian where delta is positive, with Beta kernels."""
     rng = np.random.default_rng(seed)
-    channel = LaplaceChannel.calibrate(bounds=UNIT, epsilon=epsilon)
+    gaussian = delta and GaussianChannel.calibrate(bounds=UNIT, epsilon=epsilon, delta=delta)
+    channel = gaussian or LaplaceChannel.calibrate(bounds=UNIT, epsilon=epsilon)
     values = (np.clip(three_values(n, rng), *BOUNDS) - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
     return MixtureModel(channel=channel, kernel=BetaKernel()), channel.simulate(values, rng=rng)
 
@@ -69,6 +71,9 @@ def one_output(n: int, epsilon: float, *, seed: int) -> tuple[GlobalMixtureModel
     return GlobalMixtureModel(channel=channel, kernel=GaussianKernel()), channel.simulate(three_values(n, rng), rng=rng)
 
 
+behind_gaussian = partial(beta_kernel, delta=1e-6)
+
+
 RECORDS: dict[str, tuple[Callable[..., Any], Callable[..., MixtureSampler]]] = {
     "neal5": (three_components, Neal5),
     "neal5, Gaussian noise": (gaussian_noise, Neal5),
@@ -77,6 +82,10 @@ RECORDS: dict[str, tuple[Callable[..., Any], Callable[..., MixtureSampler]]] = {
     "neal8": (three_components, Neal8),
     "neal2": (conjugate, Neal2),
     "neal3": (conjugate, Neal3),
+    "neal5, Beta kernel, Gaussian noise": (behind_gaussian, Neal5),
+    "slice, Beta kernel, Gaussian noise": (behind_gaussian, SliceSampler),
+    "slice, marginal, Beta kernel, Gaussian noise": (behind_gaussian, partial(SliceSampler, marginal=True)),
+    "neal8, Beta kernel, Gaussian noise": (behind_gaussian, Neal8),
 }
 SAMPLERS = {f"{name}, plain": each for name, each in RECORDS.items()}
 SAMPLERS |= {f"{name}, regrouped": (data, partial(make, regroup=REGROUP)) for name, (data, make) in RECORDS.items()}
@@ -149,7 +158,7 @@ def row(name: str, n: int, epsilon: float, *, strength: float, seed: int, second
 def shown(name: str, found: dict[str, Any], plain: dict[str, Any] | None) -> tuple[str, bool]:
     """A row in words, with its limit, and whether it is met."""
     cells = "  ".join(f"{figure} {draws:.0f} ({scale:.2f})" for figure, (draws, scale) in found["figures"].items())
-    text, least = f"{name:33} {found['speed']:6,} sweeps/s  {cells}  least in 60 s: {found['least']:,.0f}", found["least"]
+    text, least = f"{name:55} {found['speed']:6,} sweeps/s  {cells}  least in 60 s: {found['least']:,.0f}", found["least"]
     if name.endswith(", plain"):
         return f"{text} (no limit)", True
     limit = LIMIT if name in BEST else OTHERS

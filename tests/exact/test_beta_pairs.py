@@ -1,7 +1,7 @@
 """Beta kernels behind noise: the density of released values is an integral, and latent values have their exact law.
 
 The integral is compared with adaptive quadrature that shares no substitution with it and with 30 digits, for parameters from
-1e-3 to 1e4. Draws are compared with their distribution function, by both ways of drawing them (a right program fails with a
+1e-3 to 1e4. Draws are compared with their distribution function, by all ways of drawing them (a right program fails with a
 probability of 1e-9 or less; the seed is fixed).
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privurn._kernels.mixtures import beta_latent, beta_pairs  # noqa: F401 (pairs are registered)
+from privurn._kernels.mixtures import beta_latent, beta_nodes, beta_pairs, noise_series  # noqa: F401 (pairs are registered)
 from privurn._kernels.mixtures.beta import BetaKernel, log_beta
 from privurn._kernels.mixtures.channels import Gaussian, Laplace, log_density
 from privurn._kernels.mixtures.incomplete_beta import beta_below
@@ -81,6 +81,29 @@ def test_densities_of_released_values_are_integrals(channel, bounds):
             assert alone == pytest.approx(found[0, 3], rel=3e-10)
 
 
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("scale", [0.02, 0.1, 1.0])
+def test_values_side_by_side_have_the_densities_that_they_have_alone(scale, bounds):
+    """A series takes many z at once; one z alone is summed over its nodes."""
+    record = Gaussian(scale, *BOUNDS[bounds])
+    z = np.concatenate([place + scale * np.linspace(-1.0, 1.0, 6) for place in (-2.0 * scale, 0.03, 0.5, 1.0 + scale)])
+    z = np.append(z, [0.4, 0.9, 0.4 + 0.1 * scale])  # not in order
+    found = np.empty((1, len(z)))
+    for shapes in SHAPES:
+        update_marginals(record, KERNEL, z, atoms_of(*shapes), 0, found, 0)
+        alone = np.exp([log_marginal(record, KERNEL, each, atoms_of(*shapes), 0) for each in z])
+        seen = alone > 1e-150
+        assert found[0, seen] == pytest.approx(alone[seen], rel=2e-10)
+
+
+def test_few_nodes_are_asked_for_behind_narrow_noise():
+    law = beta_nodes.beta_law(0.7, 1.3, log_beta(0.7, 1.3), 0.0, 1.0, 0.02)
+    masses = np.empty(1)
+    noise_series.update_behind_noise(law, np.array([0.5]), 0.0, 1.0, 0.02, masses)
+    assert masses[0] > 0.0
+    assert law.panels[:, beta_nodes.FILLED].sum() * law.nodes.shape[1] <= 80  # 3,300 of evenly laid panels
+
+
 @pytest.mark.parametrize("shapes", [(0.7, 1.3), (1e-3, 3.0), (5.0, 1e-3), (30.0, 12.0)])
 def test_laplace_densities_have_thirteen_digits(shapes):
     a, b = shapes
@@ -105,12 +128,14 @@ def test_incomplete_beta_functions():
                 assert beta_below(x, a, b, log_beta(a, b)) == pytest.approx(right, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("way", ["tries", "steps", "cells"])
 @pytest.mark.parametrize("channel", MAKERS)
-def test_latent_values_have_their_exact_law(channel, cells, monkeypatch):
-    if cells:
+def test_latent_values_have_their_exact_law(channel, way, monkeypatch):
+    if way != "tries":
         monkeypatch.setattr(beta_latent, "TRIES", 0)
-    rng, size = np.random.default_rng(21), 150 if cells else 1000
+    if way == "cells":
+        monkeypatch.setattr(beta_latent, "value_in_steps", lambda *given: False)
+    rng, size = np.random.default_rng(21), 150 if way == "cells" else 1000
     for z, shapes, bounds in ((0.7, (2.2, 1.4), (0.0, 1.0)), (1.2, (0.3, 0.5), (0.0, 1.0)), (-0.1, (5.0, 0.8), (0.2, 0.9))):
         record, atoms, y = MAKERS[channel](0.15, *bounds), atoms_of(*shapes), np.empty(1)
         law = grid_law(record, z, *shapes)
@@ -119,7 +144,23 @@ def test_latent_values_have_their_exact_law(channel, cells, monkeypatch):
             update_latent(record, KERNEL, z, y, 0, atoms, 0, rng)
             drawn.append(y[0])
         assert stats.kstest(drawn, law).pvalue > ALPHA
-        assert cells or stats.kstest(drawn, stats.beta(*shapes).cdf).pvalue < ALPHA  # as if the channel had said nothing
+        assert (
+            way == "cells" or stats.kstest(drawn, stats.beta(*shapes).cdf).pvalue < ALPHA
+        )  # as if the channel had said nothing
+
+
+@pytest.mark.parametrize("channel", MAKERS)
+def test_latent_values_behind_narrow_noise_have_their_exact_law(channel):
+    """Around z where the kernel is smooth and the noise has nothing beyond, and next to the end of the interval."""
+    rng, y, scale = np.random.default_rng(23), np.empty(1), 1e-6
+    noise = stats.laplace if channel == "laplace" else stats.norm
+    for z, shapes in ((0.3, (2.2, 1.4)), (0.3, (0.3, 0.5)), (0.0, (1.0, 3.0))):
+        record, atoms, drawn = MAKERS[channel](scale, 0.0, 1.0), atoms_of(*shapes), []
+        for _ in range(400):
+            update_latent(record, KERNEL, z, y, 0, atoms, 0, rng)
+            drawn.append((y[0] - z) / scale)
+        law = noise.cdf if z > 0.0 else lambda x: 2.0 * noise.cdf(x) - 1.0
+        assert stats.kstest(drawn, law).pvalue > ALPHA
 
 
 def grid_law(record, z, a, b):

@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 import privurn
 from privurn.cli.main import app
 from privurn.errors import InferenceWarning, MuchClamped, NotMixed, PriorDecides, TellsLittle
-from privurn.inference import cautions
+from privurn.inference import cautions, mixtures
 from privurn.inference.counts.released import Observed
 from privurn.inference.draws import Draws, Summary
+from privurn.inference.mixtures.cell_masses import mass_beyond
 from privurn.inference.sums import BernoulliStatistic, Budget, NoisyStatistics, PoissonStatistic
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
+from privurn.mechanisms.local import GaussianChannel
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 
 GRID = privurn.JointDomain({"pay": privurn.Grid(0, 200, 1)})
@@ -133,6 +135,50 @@ def test_noisy_sums_are_warned_about_in_the_same_way():
     assert TellsLittle in said(privurn.infer, ones, run=how)
     rate = PoissonStatistic.calibrated(column="y", upper=4, budget=Budget(epsilon=20, neighbouring="replace-one"))
     assert MuchClamped in said(privurn.infer, NoisyStatistics(mechanism=rate, values=np.array([72.0]), n=20), run=how)
+
+
+SHORT = privurn.Run(draws=30, warm_up=30, chains=2, thin=1, seed=1, threads=1)
+
+
+def mixture(values, *, kernel, bounds=(0.0, 1.0), scale=0.1, run=SHORT, **how):
+    """Of records behind Gaussian noise."""
+    channel = GaussianChannel(bounds=bounds, scale=scale)
+    released = channel.simulate(np.clip(values, *bounds), rng=np.random.default_rng(6))
+    return mixtures.fit_mixture(released, model=mixtures.MixtureModel(channel=channel, kernel=kernel), run=run, **how)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_nothing_was_clamped_where_the_kernel_lies_within_the_bounds():
+    ends = np.random.default_rng(7).beta(0.1, 0.1, size=20)
+    beta, wide = mixtures.BetaKernel(), mixtures.GaussianKernel(mean=0.5, scale=0.1)
+    assert MuchClamped not in said(mixture, ends, kernel=beta, moves="plain")
+    assert MuchClamped in said(mixture, ends, kernel=beta, bounds=(0.3, 0.7), scale=0.05, moves="plain")
+    assert MuchClamped in said(mixture, 6.0 * ends - 2.5, kernel=wide, moves="plain")
+
+
+def test_mass_beyond_the_bounds_is_that_of_the_law():
+    spike = np.array([[[0.5011, 1e-5]]])  # between two points of any grid
+    one, kernel = np.ones((1, 1)), mixtures.GaussianKernel()
+    assert mass_beyond(kernel, one, spike, (0.0, 1.0)) == pytest.approx(0.0, abs=1e-12)
+    assert mass_beyond(kernel, one, np.array([[[1.0, 0.1]]]), (0.0, 1.0)) == pytest.approx(0.5)
+    pole = np.array([[[0.01, 1.0]]])
+    assert mass_beyond(mixtures.BetaKernel(), one, pole, (0.0, 1.0)) == 0.0
+    assert mass_beyond(mixtures.BetaKernel(), one, pole, (0.0, 0.5)) == pytest.approx(1.0 - 0.5**0.01)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_chains_whose_records_cannot_move_say_so():
+    values = np.random.default_rng(8).beta(3.0, 5.0, size=20)
+    with pytest.warns(NotMixed, match="records are stuck: on average one moved 0.0 times"):
+        mixture(values, kernel=mixtures.BetaKernel(), scale=1e-6, sampler="neal5")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        free = mixture(values, kernel=mixtures.BetaKernel(), scale=1e-6, keep=mixtures.Keep(latent=True))
+    assert not any("stuck" in str(each.message) for each in told)
+    assert free.draws.attributes["sampler"] == "slice"
+    latent = free.draws.flat("latent")
+    assert np.abs(latent - values).max() < 2e-5
+    assert np.all(latent.std(axis=0) > 2e-7)
 
 
 def test_chains_that_have_not_mixed_are_named():

@@ -66,6 +66,10 @@ class Posterior(ABC):
         """Why the draws should not be trusted, one sentence each; nothing where they are independent or have mixed."""
         return self._problems
 
+    def mixing_problems(self) -> tuple[str, ...]:
+        """Which of what warnings look at has not mixed, one sentence each."""
+        return self.judged.problems()
+
     def cautions(self) -> tuple[InferenceWarning, ...]:
         """What must be known before the figures are used: the warnings that were given when they were made."""
         return self._cautions
@@ -173,7 +177,7 @@ class Posterior(ABC):
     def _cautions(self) -> tuple[InferenceWarning, ...]:
         rows = self._judged_rows
         return (
-            *cautions.not_mixed(self.judged.problems(), draws=self.draws.n_draws),
+            *cautions.not_mixed(self.mixing_problems(), draws=self.draws.n_draws),
             *cautions.tells_little(rows, self.prior_draws()),
             *cautions.prior_decides(rows),
             *cautions.much_clamped(self.clamped_shares()),

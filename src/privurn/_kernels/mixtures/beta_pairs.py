@@ -12,15 +12,13 @@ import numpy as np
 from privurn._kernels.dispatch import implement, inner
 from privurn._kernels.mixtures.beta import BetaKernel
 from privurn._kernels.mixtures.beta_latent import update_beta_latent
-from privurn._kernels.mixtures.beta_nodes import beta_nodes
+from privurn._kernels.mixtures.beta_nodes import beta_law
 from privurn._kernels.mixtures.beta_series import ORDER, reach, series_at, update_series
 from privurn._kernels.mixtures.channels import Gaussian, Laplace, clamp
 from privurn._kernels.mixtures.incomplete_beta import beta_below
 from privurn._kernels.mixtures.latent import log_marginal, update_latent, update_marginals
+from privurn._kernels.mixtures.noise_series import update_behind_noise
 from privurn._kernels.mixtures.tilted_beta import TOGETHER, tilted_room, update_tilted
-
-FAR = 4.0
-"""Deviations of Gaussian noise beyond the bounds up to where quadrature has been found as accurate as it says."""
 
 
 @implement(update_latent, Laplace, BetaKernel)
@@ -84,18 +82,18 @@ def _(channel, kernel, z, atoms, h, masses, row):
 
 @implement(update_marginals, Gaussian, BetaKernel)
 def _(channel, kernel, z, atoms, h, masses, row):
-    """Nodes within the bounds, and what lies outside them at the bounds."""
+    """Panels within the bounds, and what lies outside them at the bounds."""
     a, b, log_ab, c = atoms[h, 0], atoms[h, 1], atoms[h, 2], channel.deviation
     low, high, half = max(channel.lower, 0.0), min(channel.upper, 1.0), 0.5 / (c * c)
-    y, weights = beta_nodes(a, b, log_ab, low, high, c, half + FAR / c)
-    outside = beta_below(low, a, b, log_ab), beta_below(1.0 - high, b, a, log_ab)
-    for i in range(z.shape[0]):
-        nearest = (z[i] - clamp(z[i], low, high)) ** 2  # a factor of z alone
-        total = outside[0] * math.exp(half * (nearest - (z[i] - low) ** 2))
-        total += outside[1] * math.exp(half * (nearest - (z[i] - high) ** 2))
-        for p in range(y.shape[0]):
-            total += weights[p] * math.exp(half * (nearest - (z[i] - y[p]) * (z[i] - y[p])))
-        masses[row, i] = total
+    law = beta_law(a, b, log_ab, low, high, c)
+    update_behind_noise(law, z, low, high, c, masses[row])
+    below = beta_below(low, a, b, log_ab) if low > 0.0 else 0.0
+    above = beta_below(1.0 - high, b, a, log_ab) if high < 1.0 else 0.0
+    if below > 0.0 or above > 0.0:
+        for i in range(z.shape[0]):
+            nearest = (z[i] - clamp(z[i], low, high)) ** 2  # a factor of z alone
+            masses[row, i] += below * math.exp(half * (nearest - (z[i] - low) ** 2))
+            masses[row, i] += above * math.exp(half * (nearest - (z[i] - high) ** 2))
 
 
 @implement(log_marginal, Laplace, BetaKernel)

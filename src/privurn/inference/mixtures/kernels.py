@@ -56,8 +56,12 @@ class Kernel(ABC):
         """Whether values behind this channel's record are summed out, given that the pair of their types can be."""
         return True
 
+    def worth_regrouping(self, channel: tuple[Any, ...], *, n: int, nodes: int) -> bool:
+        """Whether moves that sum n values out at so many nodes give more effective draws for their time than sweeps do."""
+        return True
+
     def below(self, atoms: NDArray[np.float64], x: float) -> NDArray[np.float64] | None:
-        """Mass of each atom up to x, of kernels whose density may have no bound at the ends of their support; else None."""
+        """Mass of each atom up to x, where that is known; else None."""
         return None
 
 
@@ -100,9 +104,18 @@ class GaussianKernel(Kernel):
         """That of the base measure's usual variance."""
         return math.sqrt(self.scale / self.shape)
 
+    def below(self, atoms: NDArray[np.float64], x: float) -> NDArray[np.float64]:
+        """The normal distribution function."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((x - atoms[..., 0]) / atoms[..., 1]), np.float64)
+
 
 NARROWEST = 0.02
 """Scale of noise below which values in the unit interval are not summed out: they are nearly known."""
+
+RECORDS_A_NODE = 25
+"""From so many records for each node on moves that sum them out behind Gaussian noise are worth their time; measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +157,12 @@ class BetaKernel(Kernel):
         """Sums and nodes grow with 1 / scale; bounds that leave no part of the unit interval say nothing."""
         scale, lower, upper = channel
         return bool(scale >= NARROWEST and max(lower, 0.0) < min(upper, 1.0))
+
+    def worth_regrouping(self, channel: tuple[Any, ...], *, n: int, nodes: int) -> bool:
+        """Behind Gaussian noise each node has an integral of its own: few records are swept many times meanwhile."""
+        from privurn._kernels.mixtures.channels import Gaussian
+
+        return n >= RECORDS_A_NODE * nodes or not isinstance(channel, Gaussian)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from privurn.inference.mixtures.fitted import FittedMixture, Question
 from privurn.inference.mixtures.marginal_samplers import Neal2, Neal3, Neal8
 from privurn.inference.mixtures.mixings import DirichletProcess
 from privurn.inference.mixtures.model import MixtureModel
-from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler
+from privurn.inference.mixtures.samplers import MOST_KEPT, REGROUP, Keep, MixtureSampler, Neal5, SliceSampler, cells_of
 from privurn.inference.predictive import DRAWS, PredictiveCheck
 from privurn.inference.run import Lengths, Run, run_engine, whole_number
 
@@ -42,6 +42,9 @@ DENSITY_POINTS = 5
 
 MOST_SHARES = 50
 """Shares of categories that must have mixed: so many of the largest."""
+
+LEAST_MOVED = 10.0
+"""Times that a record must have moved in a chain, on average."""
 
 LITTLE_MASS = 1e-4
 """Mass that may lie on too few atoms."""
@@ -74,7 +77,20 @@ class MixturePosterior(FittedMixture):
 
     def mixing_problems(self) -> tuple[str, ...]:
         """Which of what people ask has not mixed; of the number of clusters only where nothing else was kept."""
-        return self.judged.problems()
+        return (*self.judged.problems(), *self._stuck_problems())
+
+    def _stuck_problems(self) -> tuple[str, ...]:
+        """Whether records hardly moved: figures then mix for the values that chains were started with."""
+        accepted = self.draws.sample_stats.get("acceptance")
+        if accepted is None or self.draws.attributes.get("moves") != "plain":
+            return ()
+        moved = float(accepted.mean(axis=1).min()) * self.draws.n_draws * int(self.draws.attributes["thin"])
+        if moved >= LEAST_MOVED:
+            return ()
+        return (
+            f"records are stuck: on average one moved {moved:.1f} times in a chain, because the noise is too narrow for values "
+            "that a cluster proposes; take another sampler, where one can be had, or a mixture of the released values.",
+        )
 
     def unmixed_besides(self) -> tuple[str, ...]:
         """Figures that are shown though nobody asked for them, no run waits for them, and they have not mixed."""
@@ -174,7 +190,8 @@ def choose_sampler(model: MixtureModel, released: ArrayLike, *, keep: Keep) -> t
     if getattr(channel, "continuous_noise", None) and isinstance(model.mixing, DirichletProcess):
         slices = SliceSampler(model=model, released=released, keep=keep)
         narrow = (channel.bounds[1] - channel.bounds[0]) / channel.scale >= NARROW
-        if narrow and slices.has_marginal() and slices.observed.n <= FEW:
+        exact, few = slices.has_exact_latent(), slices.observed.n <= FEW
+        if narrow and exact and (not slices.has_marginal() or (few and worth_regrouping(slices))):
             return slices, "latent values have an exact law and the noise is narrow"
     return Neal5(model=model, released=released, keep=keep), "its clusters mix faster for its time here"
 
@@ -205,7 +222,8 @@ def fit_mixture(
     moves
         "regrouped": weights and atoms move together, clusters and values summed out, before every sweep of the sampler
         (for pairs of channel and kernel whose law of released values is known). "plain": the sampler alone, for comparison;
-        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise.
+        mean, median and density need far longer. "auto" regroups Gaussian and Beta kernels behind Laplace or Gaussian noise,
+        but not Beta kernels with few records behind the latter, where sweeps alone give more for their time.
     keep
         What is kept of every draw besides numbers: bounds memory.
     question
@@ -243,7 +261,15 @@ def with_moves(sampler: MixtureSampler, moves: Moves) -> MixtureSampler:
     if moves not in ("auto", "regrouped", "plain"):
         raise ModelError(f"the moves {moves!r} are not known.", hint="auto, regrouped or plain")
     walks = (type(sampler.records[1]),) in log_step.table and sampler.has_marginal()
-    return replace(sampler, regroup=REGROUP) if moves == "regrouped" or (moves == "auto" and walks) else sampler
+    if moves == "regrouped" or (moves == "auto" and walks and worth_regrouping(sampler)):
+        return replace(sampler, regroup=REGROUP)
+    return sampler
+
+
+def worth_regrouping(sampler: MixtureSampler) -> bool:
+    """Whether moves that sum values out are worth their time."""
+    n, nodes = sampler.observed.n, len(cells_of(sampler.observed)[2])
+    return sampler.model.kernel.worth_regrouping(sampler.records[0], n=n, nodes=nodes)
 
 
 def make_sampler(known: Mapping[str, type[MixtureSampler]], name: str, *, keep: Keep | None, **given: Any) -> MixtureSampler:

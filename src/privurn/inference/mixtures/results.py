@@ -14,7 +14,7 @@ from privurn.errors import ModelError
 from privurn.inference.counts.plans import reduce
 from privurn.inference.draws import Draws
 from privurn.inference.mixtures import clustering
-from privurn.inference.mixtures.cell_masses import masses_within_bounds
+from privurn.inference.mixtures.cell_masses import mass_beyond, masses_within_bounds
 from privurn.inference.mixtures.clustering import CoClustering, Loss, PointClustering
 from privurn.inference.mixtures.fitted import FittedMixture
 from privurn.inference.mixtures.mixings import GammaPrior
@@ -203,11 +203,10 @@ def beyond_bounds(posterior: FittedMixture) -> dict[str, float]:
     model, kernel = posterior.model, posterior.model.kernel
     if "atoms" not in posterior.draws or kernel.categorical or not _bounds(posterior) or not getattr(model, "clamped", True):
         return {}
-    grid = default_grid(posterior)
     chosen = np.unique(np.linspace(0, posterior.draws.n_chains * posterior.draws.n_draws - 1, ROUGH).astype(np.int64))
     weights, atoms = _measures(posterior)
-    masses = _masses(measure_densities(kernel, weights[chosen], atoms[chosen], grid), float(grid[1] - grid[0]))
-    return {posterior.question.column: float(masses[:, -1].mean())}
+    beyond = mass_beyond(kernel, weights[chosen], atoms[chosen], bounds_of(posterior))
+    return {posterior.question.column: float(beyond.mean())}
 
 
 def column_shares(posterior: FittedMixture) -> Floats:

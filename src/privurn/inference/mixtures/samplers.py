@@ -119,6 +119,13 @@ class MixtureSampler(ABC):
         channel, kernel, _ = self.records
         return (type(channel), type(kernel)) in marginal_pairs() and self.model.kernel.sums_out(channel)
 
+    def has_exact_latent(self) -> bool:
+        """Whether latent values are drawn from their exact law, however narrow the noise is."""
+        from privurn._kernels.mixtures import beta_pairs, categorical, gaussian_pairs, total_gaussian  # noqa: F401 (they register)
+        from privurn._kernels.mixtures.latent import update_latent
+
+        return (type(self.records[0]), type(self.records[1])) in update_latent.table
+
     @abstractmethod
     def draw(self, state: Arrays, rng: np.random.Generator, *, sweeps: int, thin: int, warming: bool, keep: Any) -> Any:
         """Do sweeps in place and return the atoms."""
