@@ -61,7 +61,7 @@ class LeastError(Recipe):
 
         expecting = replace(public, guess=self.records) if public.n is None else public
         forecasts = Forecasts(expecting)
-        rows = [row for kind in self.candidates(public.domain) for row in _planned(kind(records=self.records), expecting)]
+        rows = [row for kind in self.candidates(public.domain) for row in planned(kind(records=self.records), expecting)]
         found = least([forecasts.told(row) for row in rows if row.asked is not None], public)
         return self.unasked(public) if found is None or found.asked is None else found.asked
 
@@ -90,7 +90,7 @@ class LeastError(Recipe):
         return self.settled(public).calibrate(public)
 
 
-def _planned(recipe: Recipe, public: Public) -> list[Option]:
+def planned(recipe: Recipe, public: Public) -> list[Option]:
     """Lines of a plan; none where the recipe cannot be had."""
     if public.n is None and not recipe.keeps_n_secret:
         return []
