@@ -59,7 +59,7 @@ class ClippedRecords:
 
     @classmethod
     def of(cls, released: Whole, *, noise: NoiseKind, scale: float, steps: int, n: int) -> "tuple[ClippedRecords, ...]":
-        """Laws at equally likely rates, the most likely in the middle; none where there are no records.
+        """Laws at equally likely rates, the most likely in the middle; none where no T agrees with the records.
 
         The numbers of all cells sum to n, up to a normal error: the rate is where they are off by a normal law's deviations.
         """
