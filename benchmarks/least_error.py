@@ -1,8 +1,8 @@
 """Where no mechanism is named: is the noisy tree the least of the plan, and by how much, from few records to many?
 
-For every setting the expected W1 of the tree, as `privurn plan` shows it, over that of the best of the rest that a release could
-make in its place: ordered cells (one column, two columns, one with special cells), both relations, three deltas. Printed are the
-largest ratio for each range of n epsilon, and the settings where the tree is not the least. About ten minutes of one core.
+For every setting the expected W1 of the tree, as `privurn plan` shows it, over that of the best of the rest that a release
+could make in its place: ordered cells (one column, two columns, one with special cells), both relations, three deltas. Printed
+are the largest ratio for each n epsilon, and the settings where the tree is not the least. About ten minutes of one core.
 
     python -m benchmarks.least_error
     python -m benchmarks.least_error --cells 8 --products 1 5

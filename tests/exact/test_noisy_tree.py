@@ -598,19 +598,20 @@ def test_layouts_grow_finer_with_the_records_and_end_at_the_leaves(noise):
     assert tree_layout(CellTree((1,)), noise=noise, flat_deviation=3.0, n=100, secret=True).depths == (0,)
 
 
-@pytest.mark.parametrize(("cells", "depths"), [(1024, (2, 6, 10)), (4096, (3, 7, 12)), (5001, (3, 7, 13))])
+@pytest.mark.parametrize(("cells", "depths"), [(32, (2, 5)), (1024, (2, 6, 10)), (4096, (3, 7, 12)), (5001, (3, 7, 13))])
 def test_an_unknown_total_counts_as_one_more_depth(cells, depths):
-    """Where the depths worth measuring come near to the leaves, which noise hides, and it is Laplace noise."""
-    tree, some = CellTree((cells,)), {"flat_deviation": 1.0, "n": 3 * cells}
-    assert tree_layout(tree, noise=LAPLACE, secret=True, **some).depths == depths
-    assert tree_layout(tree, noise=GAUSSIAN, secret=True, **some).depths == tree_layout(tree, noise=GAUSSIAN, **some).depths
+    """Where the leaves are within reach, and the noise is Laplace noise."""
+    tree, many = CellTree((cells,)), {"flat_deviation": 1.0, "n": 10**7}
+    found = tree_layout(tree, noise=LAPLACE, secret=True, **many)
+    assert found.depths == depths
+    assert len(set(found.precisions)) == 1
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_depths_for_an_unknown_total_have_nearly_the_least_error_of_shares(noise):
     """By least squares on trees whose leaves stand out; of columns that are even, and of those that fill a tenth of the cells.
 
-    Against all sets of at most four depths for Laplace noise and five for Gaussian noise. The rule for hidden leaves is far off.
+    Against all sets of at most four depths for Laplace noise and five for Gaussian noise. Even spacing alone is far off.
     """
     power = 1.0 if noise == LAPLACE else 0.5
     for cells in (20, 47, 99, 150):
@@ -627,7 +628,7 @@ def test_depths_for_an_unknown_total_have_nearly_the_least_error_of_shares(noise
         choices = [(*above, tree.depth) for count in range(most) for above in combinations(range(1, tree.depth), count)]
         errors = {depths: error(depths) for depths in choices}
         ruled = tree_layout(tree, noise=noise, flat_deviation=1.0, n=10**9, secret=True).depths
-        assert errors[ruled].mean() < 1.04 * min(each.mean() for each in errors.values())
+        assert errors[ruled].mean() < 1.06 * min(each.mean() for each in errors.values())
         if (noise, cells) == (LAPLACE, 99):
             assert errors[2, 7].mean() > 1.1 * errors[ruled].mean()
 
@@ -668,7 +669,7 @@ def test_evenly_spread_depths_have_nearly_the_least_error_whatever_the_number_of
         (1_000, 1.0, True, (2, 6, 12), 0.2),
         (10_000, 0.1, True, (2, 6, 12), 0.2),
         (10_000, 1.0, True, (3, 7, 12), 0.2),
-        (10_000, 4.0, True, (4, 8, 12), 1 / 3),
+        (10_000, 4.0, True, (3, 7, 12), 1 / 3),
         (1_000, 0.1, False, (4, 12), 1 / 3),
         (1_000, 1.0, False, (3, 6, 12), 0.2),
         (10_000, 1.0, False, (4, 8, 12), 0.2),

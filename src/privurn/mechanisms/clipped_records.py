@@ -7,7 +7,8 @@ rate, with means rate w_j, the rate's prior being flat in its logarithm: exactly
 Noise that is cut off adds records to empty cells and none to full ones, so that a sum of r_j/rate is not one of C_j. `number`
 takes off what the many cells with few records tell of that: r/rate - sum_i a_i rho_i^r has the mean C, very nearly, whatever C
 is. Of Laplace noise it takes about one scale off every cell without records. So sums of numbers are about sums of counts,
-however these are spread, and the rate is known by the numbers of all cells having the sum n.
+however these are spread. That of all cells' is about n at the right rate, and by how many deviations it is off at another says
+how likely that is: few records leave T unsure, and its law far from normal.
 """
 
 import math
@@ -29,16 +30,14 @@ PARTS = 8.0
 """Steps of sums over noise, in each of its scales, at least: a power of two, or the noise's own lattice."""
 
 FAR, POINTS = 6.0, 48
-"""Counts that numbers are made right for: this many scales of the noise, and so many of them."""
+"""Counts that numbers are made right for: this many scales of the noise, and so many of them; and fewer, up to those that have
+so many records."""
 
 STRICT = 10.0
 """What the square of an error in the mean counts, over a variance: intervals know of the latter alone."""
 
-ALLOWED = 0.5
-"""Numbers are of use where the error of the sum of all, over its deviation, is less."""
-
-UNSURE = 0.25
-"""And where the deviation of T, over T, is no more: its law is taken for normal."""
+WITHIN, STRIDE = 16.0, 0.25
+"""T is looked for up to so many times n and all noise, and so many times below n; in such steps of its logarithm."""
 
 LIKELY = (-1.463, -0.599, 0.0, 0.599, 1.463)
 """Middles of five equal parts of a normal law, as far apart as have its variance."""
@@ -48,20 +47,21 @@ LIKELY = (-1.463, -0.599, 0.0, 0.599, 1.463)
 class ClippedRecords:
     """The law of a cell's records given its count: Poisson with mean rate max(count + noise, 0).
 
-    `scale` of the noise in its lattice's steps, of which `steps` make 1.
+    `scale` of the noise in its lattice's steps, of which `steps` make 1; n is the sum of all cells' counts.
     """
 
     noise: NoiseKind
     scale: float
     steps: int
     cells: int
+    n: int
     rate: float
 
     @classmethod
     def of(cls, released: Whole, *, noise: NoiseKind, scale: float, steps: int, n: int) -> "tuple[ClippedRecords, ...]":
-        """Laws at equally likely rates, the most likely in the middle; none where records tell too little of the rate.
+        """Laws at equally likely rates, the most likely in the middle; none where no T agrees with the records.
 
-        The numbers of all cells sum to n up to their deviation.
+        The numbers of all cells sum to n, up to a normal error: the rate is where they are off by a normal law's deviations.
         """
         from scipy.optimize import brentq
 
@@ -69,21 +69,22 @@ class ClippedRecords:
         if records == 0.0:
             return ()
         values, times = np.unique(released, return_counts=True)
-        first = cls(noise=noise, scale=scale, steps=steps, cells=cells, rate=1.0)
+        first = cls(noise=noise, scale=scale, steps=steps, cells=cells, n=n, rate=1.0)
 
-        def excess(total: float) -> float:
-            return float(replace(first, rate=records / total).number(values) @ times) - n
+        def at(log_total: float) -> "ClippedRecords":
+            return replace(first, rate=records * math.exp(-log_total))
 
-        low, high = 0.5 * n, 2.0 * (n + cells * first.spread)
-        if not excess(low) < 0.0 < excess(high):
+        def off(log_total: float) -> float:
+            return at(log_total)._off(values, times)
+
+        low = high = math.log(n + cells * first.spread)  # from above: numbers mean nothing where T is far too small
+        while off(high) <= LIKELY[-1] and high < math.log(WITHIN * (n + cells * first.spread)):
+            high += STRIDE
+        while off(low) >= LIKELY[0] and low > math.log(n / WITHIN):
+            low -= STRIDE
+        if not off(low) < LIKELY[0] < LIKELY[-1] < off(high):
             return ()
-        total = float(brentq(excess, low, high, rtol=1e-6))
-        found = replace(first, rate=records / total)
-        deviation = min(math.sqrt(float(found.variance(found.number(values)) @ times)), total)
-        slope = (excess(total + 0.1 * deviation) - excess(total - 0.1 * deviation)) / (0.2 * deviation)
-        if found._error > ALLOWED or deviation > UNSURE * slope * total:
-            return ()
-        return tuple(replace(first, rate=records / (total + z * deviation / slope)) for z in LIKELY)
+        return tuple(at(brentq(lambda log_total, z=z: off(log_total) - z, low, high, xtol=1e-6)) for z in LIKELY)
 
     @property
     def spread(self) -> float:
@@ -128,8 +129,9 @@ class ClippedRecords:
     @cached_property
     def _grid(self) -> Floats:
         """Counts that numbers are made right for, from 0 on."""
-        step = self._step(math.inf)
-        return np.unique(np.rint(np.linspace(0.0, max(FAR * self.spread, 3.0), POINTS) / step)) * step
+        step, near = self._step(math.inf), max(FAR * self.spread, 3.0)
+        far = np.geomspace(near, max(near, FAR / self.rate), POINTS // 4)
+        return np.unique(np.rint(np.append(np.linspace(0.0, near, POINTS), far) / step)) * step
 
     @cached_property
     def _base(self) -> Floats:
@@ -141,8 +143,8 @@ class ClippedRecords:
     def _fit(self) -> tuple[Floats, Floats, Floats]:
         """The a_i, and over the grid the variances of numbers and what their means are off by.
 
-        Least squares of the error of a sum over all cells, half of the weight on empty ones. Means of powers of Poisson
-        numbers are known: E rho^r = e^(-(1 - rho) mean).
+        Least squares of the error of a sum over as many cells as may hold so much, half of the weight or more on empty ones,
+        as n says. Means of powers of Poisson numbers are known: E rho^r = e^(-(1 - rho) mean).
         """
         step, rho = self._step(math.inf), self._base
         masses = self._masses(step)
@@ -153,17 +155,20 @@ class ClippedRecords:
         taken = powers @ masses
         pairs = np.stack([[np.exp(-(1.0 - one * other) * means) @ masses for other in rho] for one in rho])
         cross = (powers * (off + (rho[:, None, None] - 1.0) * means / self.rate)) @ masses
-        weights = np.full(len(self._grid), 0.5 / (len(self._grid) - 1))
-        weights[0] = 0.5
-        bias, strict = off @ masses, STRICT * self.cells
-        left = strict * (taken * weights) @ taken.T + pairs @ weights
-        a = np.linalg.lstsq(left, strict * (taken * weights) @ bias + cross @ weights, rcond=1e-12)[0]
+        empty = max(0.5, 1.0 - self.n / self.cells)
+        weights = np.full(len(self._grid), (1.0 - empty) / (len(self._grid) - 1))
+        weights[0] = empty
+        bias, strict = off @ masses, STRICT * self.n / np.maximum(self._grid, self.n / self.cells) * weights
+        left = (taken * strict) @ taken.T + pairs @ weights
+        a = np.linalg.lstsq(left, (taken * strict) @ bias + cross @ weights, rcond=1e-12)[0]
         error = bias - a @ taken
         square = (off**2 + means / self.rate**2) @ masses - 2.0 * a @ cross + np.einsum("i,j,ijc->c", a, a, pairs)
         return a, square - error**2, error
 
-    @property
-    def _error(self) -> float:
-        """The error of a sum of all cells' numbers over its deviation, in quadratic mean over the grid."""
-        _, variances, error = self._fit
-        return float(np.sqrt(self.cells * np.mean(error**2 / variances)))
+    def _off(self, values: Whole, times: Whole) -> float:
+        """The sum of all cells' numbers less n, in its deviations; counts that sum to n, for these, are about the numbers."""
+        numbers = self.number(values)
+        counts = np.maximum(numbers, 0.0)
+        counts *= self.n / max(float(counts @ times), 1e-300)
+        error = float(np.interp(counts, self._grid, self._fit[2]) @ times)
+        return float(numbers @ times - self.n) / math.sqrt(float(self.variance(counts) @ times) + error**2)

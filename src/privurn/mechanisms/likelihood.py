@@ -210,7 +210,7 @@ class NoisyRecordsTerm(WithoutEstimate):
         return len(self.released)
 
     def as_leaves(self, *, n: int | None) -> Leaves | None:
-        """Where n is public, nothing is smoothed and the records tell about what T is: approximate, by a few likely T."""
+        """Where n is public and nothing is smoothed: approximate, by a few likely T."""
         if not n or self.smoothing:
             return None
         steps = STEPS[self.noise]

@@ -36,9 +36,12 @@ MOST_DEPTHS = 5
 LEAVES_WEIGHT = 0.5
 """Budget of leaves that do not stand out, over that of another depth, with Laplace noise."""
 
+CLEARLY = 1.04
+"""How much larger the error of evenly spread depths may be."""
+
 SKEWED = 1 / 4
-"""Of the variance of an unknown total, in the square of the error of a share up to a cell: none where records are spread evenly,
-a third where all lie at one end, on average over the cells. Real columns are more often nearer to that."""
+"""Of the variance of an unknown total, in the square of the error of a share up to a cell: none where records are spread
+evenly, a third where all lie at one end, on average over the cells. Real columns are more often nearer to that."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     Laplace, 2 for Gaussian noise) of the leaves or below them, the depths are spread evenly from the root to the leaves, one
     for each spacing; else evenly down to d*, and the leaves beside. All have the same noise; but with Laplace noise leaves that
     hold less than four deviations on average get half the budget of another depth. Where n is `secret` the total is one more
-    thing to be measured: such Laplace noise is laid out as for a tree with one more depth above the root, and where leaves stand
-    out the depths are those of `clear_depths`. A tree of one node is then measured there.
+    thing to be measured: Laplace noise is laid out as for a tree with one more depth above the root, and where leaves stand out
+    other depths are taken if they are `clearly_better`. A tree of one node is then measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
@@ -77,12 +80,11 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     hidden = 2.0 * n < DEVIATIONS * flat_deviation * tree.cells
     if worthwhile <= depth - spacing:
         depths = (*spread_out(worthwhile, spacing), depth)
-    elif secret and not hidden:
-        depths = clear_depths(tree, noise)
-    elif laplace:
-        depths = above_leaves(math.log2(tree.cells), spacing, leaves=depth, secret=secret)
     else:
-        depths = spread(float(depth), spacing)
+        filled = math.log2(tree.cells)
+        depths = above_leaves(filled, spacing, leaves=depth, secret=secret) if laplace else spread(depth, spacing)
+        if secret and not hidden:
+            depths = clearly_better(tree, noise, depths)
     last = LEAVES_WEIGHT if laplace and hidden and len(depths) > 1 else 1.0
     each = 1.0 / (len(depths) - 1 + last)
     return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
@@ -121,28 +123,32 @@ def above_leaves(last: float, spacing: float, *, leaves: int, secret: bool) -> t
     return (*sorted({max(1, each) for each in depths} - {leaves}), leaves)
 
 
-def clear_depths(tree: CellTree, noise: TreeNoise) -> tuple[int, ...]:
-    """Of a secret total and leaves that stand out: the depths with the least error of the share up to a cell.
+def clearly_better(tree: CellTree, noise: TreeNoise, usual: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a secret total, and leaves that stand out: the depths with the least error of a share up to a cell, if clearly less.
 
-    Laplace noise has at most five of all depths; Gaussian noise every other one, from one of the first three on.
+    Depths that come out evenly spread are near to the least; those of few cells do not always. Of Laplace noise all sets of at
+    most five depths are looked at; of Gaussian noise every other depth, from one of the first two on.
 
-    >>> clear_depths(CellTree((4096,)), "discrete-laplace"), clear_depths(CellTree((99,)), "discrete-laplace")
-    ((3, 8, 12), (3, 7))
-    >>> clear_depths(CellTree((501,)), "discrete-gaussian")
+    >>> clearly_better(CellTree((99,)), "discrete-laplace", (2, 7))
+    (3, 7)
+    >>> clearly_better(CellTree((4096,)), "discrete-laplace", (3, 7, 12))
+    (3, 7, 12)
+    >>> clearly_better(CellTree((501,)), "discrete-gaussian", (3, 5, 7, 9))
     (1, 3, 5, 7, 9)
     """
     leaves, laplace = tree.depth, noise == "discrete-laplace"
     if laplace:
         above = [each for count in range(MOST_DEPTHS) for each in combinations(range(1, leaves), count)]
     else:
-        above = [tuple(range(first, leaves, 2)) for first in (1, 2, 3)]
+        above = [tuple(range(first, leaves, 2)) for first in (1, 2)]
 
     def error(depths: tuple[int, ...]) -> float:
         deviation = float(len(depths)) if laplace else math.sqrt(len(depths))
         nodes = [tree.nodes(each) for each in depths]
-        return _cumulative_variance(nodes, (deviation,) * len(nodes), n=math.inf, secret=True)
+        return math.sqrt(_cumulative_variance(nodes, (deviation,) * len(nodes), n=math.inf, secret=True))
 
-    return min(((*each, leaves) for each in above), key=error)
+    best = min(((*each, leaves) for each in above), key=error)
+    return best if error(usual) > CLEARLY * error(best) else usual
 
 
 def spread(last: float, spacing: float) -> tuple[int, ...]:

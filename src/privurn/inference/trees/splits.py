@@ -28,8 +28,8 @@ and 16 splits can teach how many do either: of fewer, their parameters are as mu
 that a thin tail is none, or that halves which it hides are equal."""
 
 FIRST, FEW = (0.02, 0.02, 5.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
-"""Parameters where a depth has so few splits that nothing is learnt: nearly always uneven, by any factor. Even or one-sided halves
-would be believed wherever noise hides them, and a column whose upper half is empty has many records of noise there."""
+"""Parameters where a depth has so few splits that nothing is learnt: mostly uneven, by any factor. Were even halves expected, a
+column with nothing in its upper half would get many records there of noise, and one-sided ones would lose thin tails."""
 
 
 @dataclass(frozen=True, eq=False)
