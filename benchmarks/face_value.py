@@ -5,8 +5,9 @@ measures (its own layout), then as many records as there are confidential ones. 
 made consistent (HB), and at delta = 0 those on a partition learnt in private (DAWA); all unclipped, with W1 between signed
 cumulative shares, which favours them. DAWA has four variants (sums of buckets by flat noise or by HB, as they are or clipped
 and scaled); the one with the least median is shown, chosen anew in every case, which favours it once more; at the end each
-stands by itself too ("hb" is what its paper does). A secret n is the guess for our layout. A run takes about 0.3 s of one core,
-the whole list about a quarter of an hour; every setting gets its first run before any gets its second.
+stands by itself too ("hb" is what its paper does). A secret n is the guess for our layout. Geometric means are over both
+relations, and over each by itself. A run takes about 0.3 s of one core, the whole list about half an hour; every setting gets
+its first run before any gets its second.
 
     python -m benchmarks.face_value --keep runs.jsonl  # goes on where it was stopped
     python -m benchmarks.face_value --runs 3 --records 1000 10000 --epsilons 0.1 1 --neighbouring add-remove
@@ -32,13 +33,14 @@ from privurn.inference.trees.nearest import face_value_counts
 from privurn.mechanisms.noisy_tree import PerturbedTree
 from privurn.mechanisms.tree_layout import calibrate_noisy_tree
 from privurn.mechanisms.tree_measurements import TreeMeasurements
-from privurn.privacy.profile import Guarantee
+from privurn.privacy.profile import Guarantee, Neighbouring
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 CELLS = 4096
 RUNS = 20
+RELATIONS: tuple[Neighbouring, ...] = ("replace-one", "add-remove")
 SIZES, EPSILONS, DELTAS = (1_000, 10_000, 1_000_000), (0.1, 1.0, 4.0), (0.0, 1e-6)
 MODERATE = 1e4
 """n epsilon up to which at most 0.5 of HB's W1 is asked for, as a geometric mean; 0.65 beyond."""
@@ -231,7 +233,7 @@ def show(found: dict[tuple[Case, Guarantee], Distances]) -> None:
     logs: dict[str, list[float]] = {}
     worst = 0.0
     print(
-        "        n  epsilon    delta  column              W1  mean off   of HB  of DAWA  of the better of flat and HB (2 s.e.)"
+        f"{'n':>9}  epsilon    delta  column              W1  mean off   of HB  of DAWA  of the better of flat and HB (2 s.e.)"
     )
     for (case, guarantee), each in found.items():
         to_better, error = each.better
@@ -240,9 +242,10 @@ def show(found: dict[tuple[Case, Guarantee], Distances]) -> None:
         dawa = "-" if to_dawa is None else f"{to_dawa:.2f}"
         ours = f"{np.median(each.of('ours')):9.3g}  {np.median(np.abs(each.of('mean'))):8.2%}"
         parts = f"{ours}  {each.ratio('hb'):6.2f}  {dawa:>7}  {to_better:.2f} ({error:.2f})"
-        print(f"{setting(case, guarantee)}  {case.name:14} {parts}", flush=True)
+        print(f"{setting(case, guarantee)}  {case.name:14} {parts}  {guarantee.neighbouring}", flush=True)
         size = "up to" if case.n * guarantee.epsilon <= MODERATE else "beyond"
-        logs.setdefault(f"HB, n epsilon {size} 1e4", []).append(np.log(each.ratio("hb")))
+        for only in ("", f", only {guarantee.neighbouring}"):
+            logs.setdefault(f"HB, n epsilon {size} 1e4{only}", []).append(np.log(each.ratio("hb")))
         if to_dawa is not None:
             logs.setdefault(f"DAWA, n = {case.n:,}, epsilon = {guarantee.epsilon:g}", []).append(np.log(to_dawa))
         for variant in each.variants:
@@ -255,17 +258,25 @@ def show(found: dict[tuple[Case, Guarantee], Distances]) -> None:
     for delta in sorted({guarantee.delta for _, guarantee in found} - {0.0}):
         ratios = without_delta(found, delta)
         if ratios:
+            medians, clear = np.array(ratios).T
             print(
-                f"W1 with delta = 0 over that with {delta:g}: geometric mean {np.exp(np.mean(np.log(ratios))):.2f} "
-                f"(target 1.5), largest of {len(ratios)} settings {max(ratios):.2f}"
+                f"W1 with delta = 0 over that with {delta:g}: geometric mean {np.exp(np.mean(np.log(medians))):.2f} (target 1.5), "
+                f"largest of {len(ratios)} settings {max(medians):.2f}, less two standard errors {max(clear):.2f}"
             )
     print(f"slowest posterior and records: {max(each.of('seconds').max() for each in found.values()):.2f} s")
 
 
-def without_delta(found: dict[tuple[Case, Guarantee], Distances], delta: float) -> list[float]:
-    """Of each setting: our W1 with delta = 0 over that with this delta; medians."""
-    pairs = [(each, found.get((case, replace(of, delta=delta)))) for (case, of), each in found.items() if of.delta == 0.0]
-    return [float(np.median(each.of("ours")) / np.median(other.of("ours"))) for each, other in pairs if other is not None]
+def without_delta(found: dict[tuple[Case, Guarantee], Distances], delta: float) -> list[tuple[float, float]]:
+    """Of each setting: our W1 with delta = 0 over that with this delta, medians; and that less two standard errors."""
+    ratios = []
+    for (case, guarantee), each in found.items():
+        other = found.get((case, replace(guarantee, delta=delta))) if guarantee.delta == 0.0 else None
+        if other is not None:
+            ours, theirs = each.of("ours"), other.of("ours")
+            ratio = float(np.median(ours) / np.median(theirs))
+            variances = [np.var(np.log(runs[runs > 0.0])) / max(1, (runs > 0.0).sum()) for runs in (ours, theirs)]
+            ratios.append((ratio, ratio * (1.0 - 2.0 * float(np.sqrt(sum(variances))))))
+    return ratios
 
 
 def main() -> None:
@@ -276,7 +287,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=SIZES, help="of drawn shapes")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--deltas", type=float, nargs="+", default=DELTAS)
-    parser.add_argument("--neighbouring", choices=("replace-one", "add-remove"), default="replace-one")
+    parser.add_argument("--neighbouring", choices=RELATIONS, nargs="+", default=RELATIONS)
     parser.add_argument("--column", nargs=3, action="append", default=[], metavar=("FILE", "COLUMN", "GRID"))
     parser.add_argument("--resample", action="store_true", help="draw --records of each column instead of taking all")
     parser.add_argument("--keep", metavar="FILE", help="JSON lines of the runs: those that it holds are not made again")
@@ -292,7 +303,8 @@ def main() -> None:
     else:
         cases += [Case(name, lambda _, each=each: each, int(each.sum())) for name, each in columns.items()]  # type: ignore[misc]
     guarantees = [
-        Guarantee(epsilon=epsilon, delta=delta, neighbouring=asked.neighbouring)
+        Guarantee(epsilon=epsilon, delta=delta, neighbouring=neighbouring)
+        for neighbouring in asked.neighbouring
         for delta in asked.deltas
         for epsilon in asked.epsilons
     ]
