@@ -259,10 +259,9 @@ def show(found: dict[tuple[Case, Guarantee], Distances]) -> None:
         ratios = without_delta(found, delta)
         if ratios:
             medians, clear = np.array(ratios).T
-            print(
-                f"W1 with delta = 0 over that with {delta:g}: geometric mean {np.exp(np.mean(np.log(medians))):.2f} (target 1.5), "
-                f"largest of {len(ratios)} settings {max(medians):.2f}, less two standard errors {max(clear):.2f}"
-            )
+            mean = np.exp(np.mean(np.log(medians)))
+            largest = f"largest of {len(ratios)} settings {max(medians):.2f}, less two standard errors {max(clear):.2f}"
+            print(f"W1 with delta = 0 over that with {delta:g}: geometric mean {mean:.2f} (target 1.5), {largest}")
     print(f"slowest posterior and records: {max(each.of('seconds').max() for each in found.values()):.2f} s")
 
 
