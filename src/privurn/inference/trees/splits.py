@@ -27,7 +27,7 @@ ONE_SIDED, EVEN, ENOUGH = 2, 4, 16
 and 16 splits can teach how many do either: of fewer, their parameters are as much smaller. Noise would else be taken to show
 that a thin tail is none, or that halves which it hides are equal."""
 
-FIRST, FEW = (0.02, 0.02, 5.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
+FIRST, FEW = (0.02, 0.02, 3.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
 """Parameters where a depth has so few splits that nothing is learnt: mostly uneven, by any factor. Were even halves expected, a
 column with nothing in its upper half would get many records there of noise, and one-sided ones would lose thin tails."""
 
@@ -71,7 +71,7 @@ class Splits:
         """Dirichlet parameters of the concentrations' weights, (depth, concentration).
 
         >>> Splits(CellTree((32,))).hyper[2:, :4].tolist()
-        [[0.02, 0.02, 5.0, 1.0], [0.5, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]]
+        [[0.02, 0.02, 3.0, 1.0], [0.5, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]]
         """
         found = np.tile(HYPER, (self.depth, 1))
         for depth, two in enumerate(self.two):
