@@ -6,7 +6,8 @@ import math
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
 
-from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.inference.trees.base import prior_splits
+from privurn.inference.trees.splits import CONCENTRATIONS
 from privurn.privacy.additive_noise import log_mass
 
 
@@ -79,7 +80,7 @@ class Enumerated:
     """All (counts of cells and special cells, indices) with their posterior probabilities; n at most `largest` where secret."""
 
     def __init__(self, measured, base=None, largest=None):
-        self.measured, self.splits = measured, Splits(measured.tree, base)
+        self.measured, self.splits = measured, prior_splits(measured, base)
         cells, special = measured.tree.cells, len(measured.special)
         if measured.total is not None:
             self.tables = list(tables(cells + special, measured.total))

@@ -16,6 +16,7 @@ from privurn.errors import ModelError
 from privurn.inference.counts import sampling
 from privurn.inference.counts.released import Observed
 from privurn.inference.trees.approximation import approximate_posterior
+from privurn.inference.trees.base import prior_splits
 from privurn.inference.trees.cells import cells_as_tree
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
@@ -40,7 +41,7 @@ def enumerated(term, seen, weights, sizes):
 
     `term`: or the log likelihood itself.
     """
-    splits = Splits(seen.tree)
+    splits = prior_splits(seen)
     listed, logs = [], []
     for n in sizes:
         for table in tables(3, n):
@@ -150,7 +151,7 @@ def test_where_noise_hides_cells_wider_ranges_are_told_by_sums(kind):
             error = np.sqrt(p * (1 - p) / DRAWS)
             assert abs(float((found == table).all(axis=1).mean()) - p) < ERRORS * error, table
             apart.append(abs(float((other == table).all(axis=1).mean()) - p) / error)
-    assert max(apart) > 1.5 * ERRORS  # the law of all cells together is another
+    assert max(apart) > 2 * ERRORS  # the law of all cells together is another
 
 
 def test_means_and_draws_of_hidden_cells_agree():
@@ -214,11 +215,11 @@ def test_of_many_cells_fewer_draws_are_made_but_no_fewer_than_a_thousand_unless_
     assert drawn(draws=20) == (4, 20)
 
 
-@pytest.mark.parametrize(("name", "least"), [("noisy counts", 20), ("urn", 15)])
+@pytest.mark.parametrize(("name", "least"), [("noisy counts", 7), ("urn", 5)])
 def test_intervals_of_incomes_on_a_fine_grid_hold_the_truth(name, least):
     """Lognormal incomes, n = 5,000, (1, 1e-6), 200 cells, by the public call: under one flat prior hardly any does."""
     held = {"mean": 0, "P(x>100000)": 0}
-    for number in range(24):
+    for number in range(8):
         figures = run(f"lognormal, 200 cells, n 5000, epsilon 1, {name}", number)["figures"]
         for each in held:
             low, high = figures[each]["interval"]

@@ -6,8 +6,9 @@ from polya_tree_laws import Enumerated, node_counts, noise_log, split_law, split
 
 from privurn.cell_tree import CellTree
 from privurn.inference.trees import approximation
+from privurn.inference.trees.base import prior_splits
 from privurn.inference.trees.independent import IndependentDraws, drawn_nodes
-from privurn.inference.trees.splits import CONCENTRATIONS, Splits
+from privurn.inference.trees.splits import CONCENTRATIONS
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
 DRAWS = 40_000
@@ -22,7 +23,7 @@ def measured(kind, *, total=6):
 
 def enumerated(seen, weights, base):
     """Every table with its probability, and the posterior mean of each cell's share of the population."""
-    splits = Splits(seen.tree, base)
+    splits = prior_splits(seen, base)
     sizes = [seen.total] if seen.total is not None else range(27)
     listed, logs, shares = [], [], []
     for n in sizes:
@@ -126,10 +127,10 @@ def test_the_only_split_of_a_depth_is_judged_by_the_prior(learnt, right, monkeyp
     """Its weights integrated out are those of the prior, and the draws have the posterior itself."""
     monkeypatch.setattr(approximation, "learnt_weights", learnt)
     seen = TreeMeasurements(CellTree((2,)), (1,), (np.array([42, -2]),), (("laplace", 3.0),), total=40)
-    listed, many = Enumerated(seen), 25 * DRAWS
-    drawn = IndependentDraws(seen).draw(many, rng=np.random.default_rng(1)).counts[0]
-    found = np.bincount(np.rint(drawn).astype(np.int64), minlength=41)[np.array(listed.tables)[:, 0]] / many
-    p, often = listed.probabilities, listed.probabilities * many > 30
-    worst = np.max(np.abs(found - p)[often] / np.sqrt(p * (1 - p) / many)[often])
+    listed = Enumerated(seen)
+    drawn = IndependentDraws(seen).draw(DRAWS, rng=np.random.default_rng(1)).counts[0]
+    found = np.bincount(np.rint(drawn).astype(np.int64), minlength=41)[np.array(listed.tables)[:, 0]] / DRAWS
+    p, often = listed.probabilities, listed.probabilities * DRAWS > 30
+    worst = np.max(np.abs(found - p)[often] / np.sqrt(p * (1 - p) / DRAWS)[often])
     assert (worst < ERRORS) == right, worst
     assert right or worst > 2 * ERRORS

@@ -14,6 +14,7 @@ from privurn._kernels.trees import moves, redraws, sweeps
 from privurn._kernels.trees.components import BAND, component_at, update_band, update_inverse_whole, update_side
 from privurn.cell_tree import CellTree
 from privurn.inference.trees.approximation import approximate_posterior
+from privurn.inference.trees.base import prior_splits
 from privurn.inference.trees.chain import TreeCounts
 from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -110,7 +111,7 @@ def test_laws_on_lattices_are_laws_with_the_right_mean(a, h):
 
 def shifts(given, make, *, ratio=moves.shift_log):
     """All shifts of one or two records in a tree of four cells: the kernel's log ratio and that of brute force."""
-    made, splits = make, Splits(given.tree)
+    made, splits = make, prior_splits(given)
     indices = (2, 8, 5)
     a_index = np.array(indices, np.int64)
     for table in tables(4, 4):

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from privurn.inference.counts.plans import Reduction
 from privurn.inference.counts.sampling import AT_ONCE, Job
 from privurn.inference.run import Arrays
+from privurn.inference.trees.base import prior_splits
 from privurn.inference.trees.prior import prior_masses
-from privurn.inference.trees.splits import Splits
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def _prior_masses(job: Job, reduction: Reduction, draws: int, rng: np.random.Gen
     if job.tree is not None:
         measured = job.measured
         cells, beside = measured.tree.cells, len(measured.special)
-        drawn = prior_masses(Splits(measured.tree, job.tree.base_of(cells)), special=beside, draws=draws, rng=rng)
+        drawn = prior_masses(prior_splits(measured, job.tree.base_of(cells)), special=beside, draws=draws, rng=rng)
         return np.asarray(measured.in_domain(drawn[:cells], drawn[cells:]).T)
     if isinstance(job.prior, str):
         term = job.observed[0].term

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 CLEAR = 4.0
 """Deviations of its estimate that a range of a depth must hold on average; the curve goes through the last such depth."""
 
+HIDDEN = 0.05
+"""Deviation of the estimate of a half, over all records, beyond which noise hides it."""
+
 FEWEST = 8
 """Of fewer ranges neighbours are too far apart to tell anything."""
 
@@ -30,7 +33,21 @@ STEPS = 64
 
 def splits_of(measured: TreeMeasurements, base: Floats | None = None) -> Splits:
     """The tree's splits under the base measure that is given, or else the learnt one."""
-    return Splits(measured.tree, learnt_base(measured) if base is None else base)
+    return prior_splits(measured, learnt_base(measured) if base is None else base)
+
+
+def prior_splits(measured: TreeMeasurements, base: Floats | None = None) -> Splits:
+    """The same with the uniform base where none is given: what is believed before the measurements are seen."""
+    return Splits(measured.tree, base, hidden=_hides_halves(measured))
+
+
+def _hides_halves(measured: TreeMeasurements) -> bool:
+    """Whether the noise of the halves of all records is a large part of these; where n is public a matter of the layout alone."""
+    if measured.tree.depth == 0:
+        return False
+    fit = gaussian_fit(measured.versions[len(measured.versions) // 2], Splits(measured.tree))
+    records = measured.total if measured.total is not None else float(fit[0].mean[0])
+    return bool(np.sqrt(fit[1].variance.mean()) > HIDDEN * records)
 
 
 def learnt_base(measured: TreeMeasurements) -> Floats | None:

@@ -22,19 +22,21 @@ CONCENTRATIONS = (0.02, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 1000.0, float("inf"))
 HYPER = (1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.4, 0.2, 0.1)
 """Dirichlet parameters of their weights: few splits under much noise shall not be taken to be even."""
 
-ONE_SIDED, EVEN, ENOUGH = 2, 4, 16
+ONE_SIDED, EVEN, ENOUGH, LEAST_EVEN = 2, 4, 16, 0.25
 """The first concentrations put nearly all records on one side, those from the fourth on split about as the base measure does,
-and 16 splits can teach how many do either: of fewer, their parameters are as much smaller. Noise would else be taken to show
-that a thin tail is none, or that halves which it hides are equal."""
+and 16 splits can teach how many do either: of fewer, their parameters are as much smaller, those of even splits down to a
+quarter. Noise would else be taken to show that a thin tail is none, or that halves which it hides are equal."""
 
-FIRST, FEW = (0.02, 0.02, 3.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
-"""Parameters where a depth has so few splits that nothing is learnt: mostly uneven, by any factor. Were even halves expected, a
-column with nothing in its upper half would get many records there of noise, and one-sided ones would lose thin tails."""
+FIRST, FEW = (0.02, 0.02, 5.0, 1.0, 0.25, 0.1, 0.05, 0.02, 0.01), 4
+"""Parameters of depths with so few splits where noise hides even the halves of all records: uneven, by any factor. Were even
+halves expected there, a column with nothing in its upper half would get many records of noise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Splits:
     """The splits of a tree under a base measure: positive numbers of the cells by number, or None for the uniform.
+
+    `hidden`: whether noise is large beside all records, so that the first splits can be anything.
 
     >>> splits = Splits(CellTree((3,)))
     >>> splits.shares[0], splits.two[1].tolist()
@@ -43,6 +45,7 @@ class Splits:
 
     tree: CellTree
     base: NDArray[np.float64] | None = None
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         if self.base is not None and (
@@ -70,15 +73,17 @@ class Splits:
     def hyper(self) -> NDArray[np.float64]:
         """Dirichlet parameters of the concentrations' weights, (depth, concentration).
 
-        >>> Splits(CellTree((32,))).hyper[2:, :4].tolist()
-        [[0.02, 0.02, 3.0, 1.0], [0.5, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]]
+        >>> Splits(CellTree((4,))).hyper[:, :3].tolist()
+        [[0.0625, 0.0625, 1.0], [0.125, 0.125, 1.0]]
+        >>> Splits(CellTree((4,))).hyper[0, 3:].round(3).tolist()
+        [2.0, 0.5, 0.25, 0.1, 0.05, 0.025]
         """
         found = np.tile(HYPER, (self.depth, 1))
         for depth, two in enumerate(self.two):
-            splits = int(two.sum())
-            found[depth, :ONE_SIDED] *= min(1.0, splits / ENOUGH)
-            found[depth, EVEN:] *= min(1.0, splits / ENOUGH)
-            if splits <= FEW:
+            part = min(1.0, max(1, int(two.sum())) / ENOUGH)
+            found[depth, :ONE_SIDED] *= part
+            found[depth, EVEN:] *= max(part, LEAST_EVEN)
+            if self.hidden and int(two.sum()) <= FEW:
                 found[depth] = FIRST
         return found
 
