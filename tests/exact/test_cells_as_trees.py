@@ -143,12 +143,13 @@ def of_sums(kind, weights, n):
 def test_where_noise_hides_cells_wider_ranges_are_told_by_sums(kind):
     seen = replace(cells_as_tree(HIDDEN[kind], FOUR, n=6), sums_from=0)
     source, whole = (IndependentDraws(each, base=np.ones(4)) for each in (seen, replace(seen, sums_from=None)))
-    found, other = (np.rint(each.draw(DRAWS, rng=np.random.default_rng(2)).counts).T for each in (source, whole))
+    many = 8 * DRAWS
+    found, other = (np.rint(each.draw(many, rng=np.random.default_rng(2)).counts).T for each in (source, whole))
     listed, mass = of_sums(kind, source._fitted[1], 6)
     apart = []
     for table, p in zip(listed, mass, strict=True):
         if p * DRAWS > 30:
-            error = np.sqrt(p * (1 - p) / DRAWS)
+            error = np.sqrt(p * (1 - p) / many)
             assert abs(float((found == table).all(axis=1).mean()) - p) < ERRORS * error, table
             apart.append(abs(float((other == table).all(axis=1).mean()) - p) / error)
     assert max(apart) > 2 * ERRORS  # the law of all cells together is another

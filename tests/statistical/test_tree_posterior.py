@@ -103,11 +103,11 @@ def test_copies_of_a_secret_n_vary_in_size():
     assert abs(sizes.mean() - 200) < 25
 
 
-def prior_draw(tree, n, rng):
+def prior_draw(tree, n, rng, *, hidden=False):
     """Weights, concentrations and counts from the prior; the state that the chain would hold."""
-    splits = Splits(tree)
+    splits = Splits(tree, hidden=hidden)
     sizes = [tree.nodes(depth) for depth in range(tree.depth + 1)]
-    weights = [rng.dirichlet(each) for each in Splits(tree).hyper]
+    weights = [rng.dirichlet(each) for each in splits.hyper]
     nodes, indices = [np.array([n])], []
     for depth in range(tree.depth):
         index = rng.choice(len(CONCENTRATIONS), sizes[depth], p=weights[depth])
@@ -137,7 +137,7 @@ def before_and_after(runs, *, kind, public, off=0, cells=6, largest=40):
     found = []
     for _ in range(runs):
         n = 25 if public else int(rng.integers(largest + 1))
-        state = prior_draw(tree, n, rng)
+        state = prior_draw(tree, n, rng, hidden=public)
         truth = state["counts"]
         cell_counts = truth[-cells:]
         given = measured(cell_counts, (0, 1, tree.depth), 1.5, rng, kind=kind, public=public)
@@ -145,6 +145,7 @@ def before_and_after(runs, *, kind, public, off=0, cells=6, largest=40):
         engine = TreeCounts(
             measured=TreeMeasurements(tree, given.depths, shifted, given.noise, total=given.total), largest_n=largest
         )
+        engine.__dict__["splits"] = Splits(tree, hidden=public)  # one prior, whatever the noise makes of a secret n
         engine.__dict__["plan"] = sweeps.Plan(
             records=12,
             shifts=12,

@@ -42,8 +42,8 @@ def prior_splits(measured: TreeMeasurements, base: Floats | None = None) -> Spli
 
 
 def _hides_halves(measured: TreeMeasurements) -> bool:
-    """Whether the noise of the halves of all records is a large part of these; where n is public a matter of the layout alone."""
-    if measured.tree.depth == 0:
+    """Whether the noise of the halves is a large part of all records; where n is public a matter of the layout alone."""
+    if measured.depths[-1] == 0:
         return False
     fit = gaussian_fit(measured.versions[len(measured.versions) // 2], Splits(measured.tree))
     records = measured.total if measured.total is not None else float(fit[0].mean[0])
