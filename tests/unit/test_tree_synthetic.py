@@ -32,6 +32,27 @@ def test_every_node_is_within_one_of_its_expectation(shape, records):
             wanted = np.add.reduceat(expected[tree.order], tree.starts[depth])
             got = tree.sums(counts, depth)
             assert np.all(np.abs(got - wanted) < 1.0 + 1e-9)
+        assert np.all(np.abs(np.cumsum(counts[tree.order]) - np.cumsum(expected[tree.order])) < 1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("shape", [(13,), (3, 4)])
+def test_cells_that_nothing_is_expected_in_get_nothing_and_whole_ranges_keep_their_sums(shape):
+    tree, rng = CellTree(shape), np.random.default_rng(8)
+    expected = np.zeros(tree.cells)
+    expected[tree.order[[1, 2, 5, 6, 7, 11]]] = [0.1, 0.9, 1 / 3, 1 / 3, 1 / 3, 1.0]  # sums of floats are no whole numbers
+    for _ in range(200):
+        counts = balanced_counts(tree, expected, rng=rng)[0]
+        placed = counts[tree.order]
+        assert np.all(counts[expected == 0.0] == 0)
+        assert (placed[1:3].sum(), placed[5:8].sum(), placed[11]) == (1, 1, 1)
+
+
+def test_counts_of_trillions_of_records_keep_their_sum():
+    expected = np.random.default_rng(9).gamma(1.0, size=1_000)
+    expected *= 2_000_000_000_001 / expected.sum()
+    counts, special = balanced_counts(CellTree((999,)), expected[:999], special=expected[999:], rng=np.random.default_rng(1))
+    assert counts.sum() + special.sum() == 2_000_000_000_001
+    assert np.all(np.abs(counts - expected[:999]) < 1.01)
 
 
 def too_far(draws, expected, alpha=1e-9):
@@ -59,6 +80,8 @@ def test_a_flat_law_does_not_beat_against_the_grid():
     columns = counts.reshape(100, 100)
     assert columns.any(axis=0).sum() > 40
     assert columns.any(axis=1).sum() > 40
+    halves = balanced_counts(CellTree((4096,)), np.full(4096, 0.5), rng=np.random.default_rng(5))[0]
+    assert abs(halves[::2].sum() - 1024) < 6 * np.sqrt(2048 / 4)  # systematic rounding fills every second cell
 
 
 def test_records_come_in_random_order():
