@@ -1,8 +1,9 @@
 """Ranks under the Polya tree by the public call at its defaults: noisy trees, and more ordered cells than one weight is for.
 
-Truths have the tree's prior with the uniform base (another where noise hides the halves of all records), releases are made of them, and their ranks among the draws are uniform. The
-draws are independent and, where the base and the concentrations' weights are learnt, approximate: how far they are off is less
-than so many truths tell. Seeded; the bound is that of test_tree_posterior.py.
+Truths have the tree's prior with the uniform base (another where noise hides the halves of all records), releases are made of
+them, and their ranks among the draws are uniform. The draws are independent and, where the base and the concentrations' weights
+are learnt, approximate: how far they are off is less than so many truths tell. Seeded; the bound is that of
+test_tree_posterior.py.
 """
 
 from dataclasses import replace
