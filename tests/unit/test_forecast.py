@@ -24,7 +24,7 @@ from privurn.mechanisms.registry import rebuild
 from privurn.mechanisms.tree_layout import NoisyTree, coarse, trimmed
 from privurn.privacy.profile import Guarantee
 from privurn.releases.forecast import MOST_TREE_CELLS, polya_shares
-from privurn.releases.plan import options
+from privurn.releases.plan import IN_PARTS, options
 from privurn.releases.synthetic import simulated_records
 from privurn.simulated.incomes import incomes
 
@@ -155,6 +155,22 @@ def test_a_coarser_tree_tells_as_much_of_wide_ranges(noise, sizes):
     for depth in (2, 4, 6, 7):
         assert np.sqrt(fits[1][depth].variance) == pytest.approx(np.sqrt(fits[0][depth].variance), rel=2e-3)
     assert trimmed(made, 4096) == made
+
+
+@pytest.mark.parametrize("guarantee", [PAIR, Guarantee(epsilon=1.0, delta=1e-6, neighbouring="add-remove")])
+def test_more_records_than_one_computer_holds_are_planned_for_where_a_cluster_writes_them(guarantee):
+    size = {"records" if guarantee.neighbouring == "add-remove" else "n": 1_000_000_000}
+    first, *others = options(**size, cells=9, guarantee=guarantee, domain=grid(9))
+    assert first.mechanism == "noisy-tree"
+    assert first.remark.startswith("the default: ")
+    for each in (first, next(each for each in others if each.mechanism == "dirichlet-multinomial")):
+        assert each.remark.endswith(IN_PARTS)
+        assert each.expected is not None
+        assert each.records == 1_000_000_000
+    for each in others:
+        if each.mechanism == "perturbed-histogram":
+            assert (each.records, each.asked) == (0, None)
+            assert each.remark.startswith("cannot be had: at most 200,000,000 records")
 
 
 def test_the_command_shows_them_and_a_dash_where_there_are_none():

@@ -19,6 +19,8 @@ from privurn.releases.usual import LeastError, least, usual
 GIVEN: Mapping[str, Any] = {"strength": 1.0, "discount": 0.5}
 """What recipes need that has no default, and what is planned for unless it is given."""
 
+IN_PARTS = "only of a table on Spark, in parts: one computer's memory does not hold so many records"
+
 
 def options(
     *,
@@ -55,7 +57,7 @@ def options(
         if records is not None and recipe.publishes_records:
             recipe = recipe.sized(records)
         try:
-            found += [forecasts.told(each) for each in recipe.planned(about)]
+            found += [_with_room(forecasts.told(each), about) for each in recipe.planned(about)]
         except PrivurnError as error:
             if own & given.keys():  # what was given is wrong
                 raise
@@ -145,6 +147,21 @@ def _usual_first(found: list[Option], public: Public, domain: JointDomain | Tabl
     others = sorted((each for each in found if each is not first), key=lambda each: each.mechanism != first.mechanism)
     named = public.cells is None or domain is not None  # of a mere number of cells no release is made
     return [replace(first, remark=f"the default: {first.remark}") if named else first, *others]
+
+
+def _with_room(row: Option, public: Public) -> Option:
+    """What a row's remark says of more records than the memory of one computer holds, if it asks for as many."""
+    if row.asked is None or row.made is None:
+        return row
+    try:
+        row.asked.check_room(row.made, public)
+    except PrivurnError as error:
+        try:
+            row.asked.check_room(row.made, replace(public, in_parts=True))
+        except PrivurnError:
+            return _not_had(type(row.asked), error.message)
+        return replace(row, remark=f"{row.remark}; {IN_PARTS}")
+    return row
 
 
 def _not_had(kind: type[Recipe], why: str) -> Option:

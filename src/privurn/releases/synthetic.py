@@ -84,7 +84,7 @@ def drawn_tables(measured: TreeMeasurements, copies: int, *, rng: np.random.Gene
 def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator, detail: float = 1.0) -> Whole:
     """For comparisons, never for a release: how many of as many records as confidential ones each cell gets."""
     measured = mechanism.measurements(mechanism.simulate(counts, rng=rng))
-    return face_value_counts(measured, records=counts.n, rng=rng, detail=detail)
+    return face_value_counts(measured, records=counts.n, rng=rng, detail=detail, in_parts=True)  # nobody holds the records
 
 
 def public_seed(entropy: Any) -> int:
