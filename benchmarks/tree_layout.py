@@ -1,13 +1,15 @@
 """Which depths of a noisy tree should be measured? Distances of the posterior mean from the data, layout by layout.
 
 Five shapes over 4,096 cells, n records drawn from each, counts at the depths of a layout under noise whose deviation would be
-sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0). Printed are
+sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under add-remove neighbours, delta = 0); twice that
+where n is public (`--public`, replace-one neighbours). Printed are
 the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
 variation distance: geometric means over the shapes of the means over the repetitions. Columns of one's own, on 4,096 cells,
 take the place of the shapes, and layouts that of those which are compared with the rule; weights are shares of the budget.
 
     python -m benchmarks.tree_layout --repeats 1
     python -m benchmarks.tree_layout --column cps.csv.gz e00400 0:40950:10 --layout 3,12:7,3 --layout 3,7,12:1,1,1 --laplace
+    python -m benchmarks.tree_layout --public --laplace --records 10000 --epsilons 4 --layout 4,8,12:1,1,1 --layout 4,8,12:2,2,1
 """
 
 import argparse
@@ -52,14 +54,14 @@ def even(depths: tuple[int, ...]) -> TreeLayout:
     return TreeLayout(depths, (1.0 / len(depths),) * len(depths))
 
 
-def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float) -> PerturbedTree:
+def mechanism(layout: TreeLayout, *, noise: TreeNoise, deviation: float, n: int | None) -> PerturbedTree:
     """Noise that costs what the deviation on the leaves alone does: sums of precisions, or of their squares, are kept."""
     precisions = np.array(layout.precisions)
     if noise == "discrete-laplace":
         scales = deviation / math.sqrt(2.0) * precisions.sum() / precisions
     else:
         scales = deviation * math.sqrt((precisions**2).sum()) / precisions
-    return PerturbedTree(n=None, shape=(CELLS,), depths=layout.depths, scales=tuple(scales.tolist()), noise=noise)
+    return PerturbedTree(n=n, shape=(CELLS,), depths=layout.depths, scales=tuple(scales.tolist()), noise=noise)
 
 
 def posterior_mean(made: PerturbedTree, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -106,15 +108,16 @@ def compare(
     settings: tuple[tuple[int, float], ...],
     noises: tuple[TreeNoise, ...],
     repeats: int,
+    public: bool,
 ) -> None:
     tree = CellTree((CELLS,))
     for noise in noises:
         print(f"\n{noise}: 10,000 W1 / TV\n{'n':>9}{'epsilon':>9}  layout")
         for n, epsilon in settings:
-            deviation = math.sqrt(2.0) / epsilon
-            rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n, secret=True)
+            deviation = (2.0 if public else 1.0) * math.sqrt(2.0) / epsilon
+            rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n, secret=not public)
             for name, each in (layouts | {f"rule ({', '.join(map(str, rule.depths))})": rule}).items():
-                made = mechanism(each, noise=noise, deviation=deviation)
+                made = mechanism(each, noise=noise, deviation=deviation, n=n if public else None)
                 wasserstein, variation = figures(made, populations, n=n, repeats=repeats)
                 print(f"{n:>9,}{epsilon:>9}  {name:24}{wasserstein:8.3g} / {variation:.3g}", flush=True)
 
@@ -125,6 +128,7 @@ def main() -> None:
     parser.add_argument("--column", nargs=3, action="append", default=[], metavar=("FILE", "COLUMN", "GRID"))
     parser.add_argument("--layout", action="append", default=[], metavar="DEPTHS:WEIGHTS", help="for example 2,6,12:2,2,1")
     parser.add_argument("--laplace", action="store_true", help="no Gaussian noise")
+    parser.add_argument("--public", action="store_true", help="n is public (replace-one neighbours)")
     parser.add_argument("--records", type=int, nargs="+", help="with --epsilons, in place of the usual settings")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
     asked = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
@@ -136,6 +140,7 @@ def main() -> None:
         settings=tuple((n, each) for n in asked.records for each in asked.epsilons) if asked.records else SETTINGS,
         noises=("discrete-laplace",) if asked.laplace else ("discrete-laplace", "discrete-gaussian"),
         repeats=asked.repeats,
+        public=asked.public,
     )
 
 

@@ -607,6 +607,18 @@ def test_an_unknown_total_counts_as_one_more_depth(cells, depths):
     assert len(set(found.precisions)) == 1
 
 
+@pytest.mark.parametrize(("n", "falling"), [(3_999, False), (4_001, True), (15_999, True), (16_001, False)])
+def test_budget_falls_from_depth_to_depth_where_leaves_of_a_known_total_stand_out_a_little(n, falling):
+    """From four to sixteen deviations of one column; all depths alike beyond, with a secret total and with Gaussian noise."""
+    tree, least = CellTree((1000,)), {"flat_deviation": 1.0, "n": n}
+    found = np.array(tree_layout(tree, noise=LAPLACE, **least).precisions)
+    assert bool(np.allclose(found[1:] / found[:-1], 0.8)) is falling
+    pair = tree_layout(CellTree((40, 25)), noise=LAPLACE, **least)
+    for others in (tree_layout(tree, noise=LAPLACE, secret=True, **least), tree_layout(tree, noise=GAUSSIAN, **least), pair):
+        assert len(set(others.precisions[:-1])) == 1
+        assert others.precisions[-1] == others.precisions[0] or n < 4_000
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_depths_for_an_unknown_total_have_nearly_the_least_error_of_shares(noise):
     """By least squares on trees whose leaves stand out; of columns that are even, and of those that fill a tenth of the cells.
@@ -673,7 +685,9 @@ def test_evenly_spread_depths_have_nearly_the_least_error_whatever_the_number_of
         (1_000, 0.1, False, (4, 12), 1 / 3),
         (1_000, 1.0, False, (3, 6, 12), 0.2),
         (10_000, 1.0, False, (4, 8, 12), 0.2),
-        (10**6, 0.1, False, (4, 8, 12), 1 / 3),
+        (10**6, 0.1, False, (4, 8, 12), 16 / 61),
+        (10**6, 0.1, True, (3, 7, 12), 1 / 3),
+        (10**6, 1.0, False, (4, 8, 12), 1 / 3),
     ],
 )
 def test_layouts_of_4096_cells_are_those_that_were_measured(n, epsilon, secret, depths, leaves):
@@ -683,7 +697,8 @@ def test_layouts_of_4096_cells_are_those_that_were_measured(n, epsilon, secret, 
     assert made.depths == depths
     parts = [1.0 / each for each in made.scales]
     assert parts[-1] / sum(parts) == pytest.approx(leaves, rel=1e-5)
-    assert len({round(each, 5) for each in parts[:-1]}) == 1
+    falling = 0.8 if leaves == 16 / 61 else 1.0
+    assert np.array(parts[1:-1]) / parts[:-2] == pytest.approx(falling, rel=1e-5)
 
 
 @pytest.mark.parametrize(("epsilon", "n", "kind"), [(0.1, 10**6, GAUSSIAN), (1.0, 1000, LAPLACE)])

@@ -36,6 +36,10 @@ MOST_DEPTHS = 5
 LEAVES_WEIGHT = 0.5
 """Budget of leaves that do not stand out, over that of another depth, with Laplace noise."""
 
+FALLING, STANDING_OUT = 0.8, 16.0
+"""Budget of a depth over that of the one above it, with Laplace noise, one column and a public n, where leaves stand out by
+less than so many deviations: what wide ranges hold their measurements alone tell, what narrow ones do neighbours as well."""
+
 CLEARLY = 1.04
 """How much larger the error of evenly spread depths may be."""
 
@@ -58,12 +62,15 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
     d* is the last depth that is worth measuring beside the leaves. Where it lies within one spacing (4 binary depths for
     Laplace, 2 for Gaussian noise) of the leaves or below them, the depths are spread evenly from the root to the leaves, one
     for each spacing; else evenly down to d*, and the leaves beside. All have the same noise; but with Laplace noise leaves that
-    hold less than four deviations on average get half the budget of another depth. Where n is `secret` the total is one more
-    thing to be measured: Laplace noise is laid out as for a tree with one more depth above the root, and where leaves stand out
-    other depths are taken if they are `clearly_better`. A tree of one node is then measured there.
+    hold less than four deviations on average get half the budget of another depth, and of one column where they hold less than
+    sixteen each depth gets four fifths of what the one above it does. Where n is `secret` the total is one more thing to be
+    measured: Laplace noise is laid out as for a tree with one more depth above the root, all depths alike where leaves stand
+    out, and other depths are then taken if they are `clearly_better`. A tree of one node is then measured there.
 
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000).depths
     (4, 8, 12)
+    >>> tree_layout(CellTree((256,)), noise="discrete-laplace", flat_deviation=1.4, n=5_000).precisions
+    (0.5555555555555556, 0.4444444444444445)
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=10_000, secret=True).depths
     (3, 7, 12)
     >>> tree_layout(CellTree((4096,)), noise="discrete-laplace", flat_deviation=1.4, n=1_000, secret=True)
@@ -85,9 +92,12 @@ def tree_layout(tree: CellTree, *, noise: TreeNoise, flat_deviation: float, n: i
         depths = above_leaves(filled, spacing, leaves=depth, secret=secret) if laplace else spread(depth, spacing)
         if secret and not hidden:
             depths = clearly_better(tree, noise, depths)
-    last = LEAVES_WEIGHT if laplace and hidden and len(depths) > 1 else 1.0
-    each = 1.0 / (len(depths) - 1 + last)
-    return TreeLayout(depths, (*(each,) * (len(depths) - 1), last * each))
+    weights = [1.0] * len(depths)
+    if laplace and hidden and len(depths) > 1:
+        weights[-1] = LEAVES_WEIGHT
+    elif laplace and not secret and len(tree.shape) == 1 and n < STANDING_OUT * flat_deviation * tree.cells:
+        weights = [FALLING**place for place in range(len(depths))]
+    return TreeLayout(depths, tuple(each / sum(weights) for each in weights))
 
 
 def worthwhile_depth(deviations: float, *, noise: TreeNoise, secret: bool) -> float:
@@ -188,7 +198,7 @@ def calibrate_noisy_tree(
     takes its place; the number of records asked for is one. `noise`: Laplace where delta = 0; else, unless given, that with
     which a cumulative count has the smaller error (`cumulative_variance`).
 
-    >>> calibrate_noisy_tree(n=10_000, shape=(256,), guarantee=Guarantee(epsilon=1.0, delta=0.0)).scales
+    >>> calibrate_noisy_tree(n=100_000, shape=(256,), guarantee=Guarantee(epsilon=1.0, delta=0.0)).scales
     (4.0, 4.0)
     """
     secret = guarantee.neighbouring == "add-remove"

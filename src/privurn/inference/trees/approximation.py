@@ -70,11 +70,13 @@ class TreePosterior:
     weights: Floats
 
 
-def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = None, detail: float = 1.0) -> TreePosterior:
+def approximate_posterior(
+    measured: TreeMeasurements, *, base: Floats | None = None, detail: float = 1.0, rounds: int = 1
+) -> TreePosterior:
     """Posterior means of counts under a Polya tree, given noisy counts of its nodes.
 
     `base`: positive numbers, one for each cell by number, that splits are centred at; left out, it is learnt (`base`).
-    `detail`: steps of the lattices, over the usual number of them.
+    `detail`: steps of the lattices, over the usual number of them. `rounds` of learning the concentrations' weights.
 
     >>> from privurn.cell_tree import CellTree
     >>> noisy = np.array([3, -2, 41, 0, 1, -1, 0, 2])
@@ -84,7 +86,7 @@ def approximate_posterior(measured: TreeMeasurements, *, base: Floats | None = N
     (True, 45.0, True)
     """
     work = Propagation(measured, splits_of(measured, base), detail=detail)
-    weights = work.fitted()
+    weights = work.fitted(rounds=rounds)
     work.go_down(weights)
     return work.found(weights)
 
@@ -104,12 +106,16 @@ class Propagation:
         self.concentrations = np.array(CONCENTRATIONS)
         self.parts: dict[int, Floats] = {}
 
-    def fitted(self) -> Floats:
-        """Learn the weights of the concentrations, which are returned; then the messages of the second round."""
-        weights = self.splits.hyper[: self.last] / self.splits.hyper[: self.last].sum(axis=1, keepdims=True)
-        self.tabulate(weights, each=True)
-        self.go_up(weights)
-        weights = self.go_down(weights, learn=True)
+    def fitted(self, *, rounds: int = 1) -> Floats:
+        """Learn the weights of the concentrations, which are returned; then the messages of the last round.
+
+        In every round those of a depth are learnt given those that the round before gave to all others.
+        """
+        weights: Floats = self.splits.hyper[: self.last] / self.splits.hyper[: self.last].sum(axis=1, keepdims=True)
+        for _ in range(rounds):
+            self.tabulate(weights, each=True)
+            self.go_up(weights)
+            weights = self.go_down(weights, learn=True)
         self.narrow()
         self.tabulate(weights)
         self.go_up(weights)

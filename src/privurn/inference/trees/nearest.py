@@ -24,6 +24,9 @@ Whole = NDArray[np.int64]
 DEPTH = 8
 """Of the ranges whose cumulative shares are medians; the cells of a range share its records by their means."""
 
+ROUNDS = 3
+"""Of learning how records split. Draws for intervals have one: more hardly change them, and they would hold less often."""
+
 DRAWS = 200
 """That the medians are taken of: they raise the squared error by less than a hundredth."""
 
@@ -77,7 +80,7 @@ def nearest_counts(
     (45.0, True, True)
     """
     work = Propagation(measured, splits_of(measured, base), size=size, detail=detail)
-    weights = work.fitted()
+    weights = work.fitted(rounds=ROUNDS)
     work.go_down(weights)
     found = work.found(weights)
     if ordered and len(measured.tree.shape) == 1:
