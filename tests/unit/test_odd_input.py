@@ -32,6 +32,15 @@ def test_a_file_without_a_header_does_not_publish_its_first_record(job, tmp_path
     assert "42.125" not in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2.5])
+@pytest.mark.parametrize("name", ["records", "guess", "copies"])
+def test_numbers_that_are_no_whole_ones_are_refused_in_words(name, number):
+    with pytest.raises(ModelError, match="whole number"):
+        privurn.release(
+            np.arange(50.0), privurn.NoisyTree(**{name: number}), domain=privurn.Grid(0, 49, 1), epsilon=1, ledger=False
+        )
+
+
 @pytest.mark.parametrize(
     "channel", [LaplaceChannel.calibrate(bounds=(0, 1), epsilon=1), RandomisedResponseChannel(categories=3, odds=Fraction(2))]
 )

@@ -49,6 +49,15 @@ def test_every_row_is_what_a_release_of_so_many_records_makes():
 
 
 @pytest.mark.usefixtures("few_simulated_tables")
+def test_a_default_that_cannot_be_had_spoils_no_plan():
+    """What was asked for is refused; a default discount that so many records rule out is a row."""
+    how = {"n": 10**12, "cells": 100, "guarantee": Guarantee(epsilon=1.0, delta=1e-6), "strength": 1.0}
+    row = next(each for each in options(**how, discount=0.5) if each.mechanism == "pitman-yor")
+    assert row.remark.startswith("cannot be had: with a discount at most 1,000,000 records")
+    with pytest.raises(ModelError, match="with a discount at most 1,000,000 records"):
+        options(**how, discount=0.25)
+
+
 @pytest.mark.parametrize("neighbouring", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize(("size", "delta"), [(2000, 1e-6), (30, 0.0)])

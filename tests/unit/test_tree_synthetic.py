@@ -55,6 +55,13 @@ def test_counts_of_trillions_of_records_keep_their_sum():
     assert np.all(np.abs(counts - expected[:999]) < 1.01)
 
 
+def test_counts_of_trillions_of_records_are_unbiased():
+    expected, rng = np.array([1e12 - 2.7, 0.3, 0.3, 0.3, 1.8]), np.random.default_rng(2)
+    drawn = np.array([balanced_counts(CellTree((5,)), expected, rng=rng)[0] for _ in range(2_000)])
+    assert np.all(np.abs(drawn[:, 1:].mean(axis=0) - expected[1:]) < 0.02 + 6 * 0.5 / np.sqrt(2_000))
+    assert np.all(drawn.sum(axis=1) == 10**12)
+
+
 def too_far(draws, expected, alpha=1e-9):
     """Whether the mean of any column is further from its expectation than chance allows; draws are floors or ceilings."""
     fraction = expected - np.floor(expected)

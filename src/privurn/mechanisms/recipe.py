@@ -4,6 +4,7 @@ A recipe stands beside its mechanism. Its fields are all that it understands, he
 is an option.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -155,7 +156,7 @@ class Recipe(Asked, ABC):
         """What can be refused before anything public is known."""
         if self.records is None:
             return
-        if int(self.records) != self.records:
+        if not math.isfinite(self.records) or int(self.records) != self.records:
             raise ModelError("the number of released records must be a whole number.", hint="For example records=1000")
         if self.records < 1:
             raise ModelError("the number of released records must be at least 1.", hint="Leave it out for a sensible default")
@@ -230,7 +231,7 @@ class Recipe(Asked, ABC):
 
 def check_copies(copies: int, records: int | None, *, most: int, guessed: bool = False) -> None:
     """Copies of a synthetic table, which are draws of the confidential one, and have its size; it may have to be `guessed`."""
-    if int(copies) != copies or copies < 1:
+    if not math.isfinite(copies) or int(copies) != copies or copies < 1:
         raise ModelError("copies must be a positive whole number.", hint="For example copies=20")
     if copies > most:
         raise ModelError(f"at most {most:,} copies are made.", hint=f"copies={most}, or fewer")

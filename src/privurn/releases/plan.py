@@ -59,7 +59,7 @@ def options(
         try:
             found += [_with_room(forecasts.told(each), about) for each in recipe.planned(about)]
         except PrivurnError as error:
-            if own & given.keys():  # what was given is wrong
+            if any(name in own and value != GIVEN.get(name) for name, value in given.items()):  # what was given is wrong
                 raise
             found.append(_not_had(kind, error.message))
     return _usual_first(found, public, domain)

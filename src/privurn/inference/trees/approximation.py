@@ -44,6 +44,9 @@ LARGEST, LEAST = 700.0, -1e6
 UNLIKELY = -60.0
 """The least that parts may say of a node's count where its sum is what counts."""
 
+FEW_SPECIAL = 3
+"""Special cells, as of one column, that are each as likely to hold any number of records; more teach how many are empty."""
+
 TAIL = 8.0
 """Minus the logarithm of what the first windows leave out on either side of a node, at most, about."""
 
@@ -285,7 +288,11 @@ def special_means(measured: TreeMeasurements) -> Floats:
 
 
 def special_laws(measured: TreeMeasurements) -> list[tuple[Floats, Floats]]:
-    """Counts of each special cell, in steps that all share, and their masses given its own measurement."""
+    """Counts of each special cell, in steps that all share, and their masses given its own measurement.
+
+    A few are flat on 0, 1, ... a priori. Of more it is learnt how many are empty: were each flat, the noise on a hundred empty
+    ones would be taken for hundreds of records.
+    """
     found = []
     for noisy in measured.special:
         assert measured.special_noise is not None  # what the measurements insist on
@@ -294,7 +301,19 @@ def special_laws(measured: TreeMeasurements) -> list[tuple[Floats, Floats]]:
         counts = np.arange(first, max(noisy, 0) + int(REACH * scale) + 2, max(1, int(scale / 16)), dtype=np.float64)
         logs = log_mass(noisy - counts, noise=kind, scale=scale)
         found.append((counts, np.exp(logs - logs.max())))
-    return found
+    return found if len(found) <= FEW_SPECIAL else _often_empty(found, scale=scale)
+
+
+def _often_empty(laws: list[tuple[Floats, Floats]], *, scale: float) -> list[tuple[Floats, Floats]]:
+    """The same of cells that may be empty, as many as they teach; else any count below the noise's scale, or any size."""
+    largest = max(float(counts[-1]) for counts, _ in laws)
+    weights = [1.0 / ((counts + scale) * np.log1p(largest / scale)) * (counts[1] - counts[0]) for counts, _ in laws]
+    filled = [masses * each for (_, masses), each in zip(laws, weights, strict=True)]
+    empty = [masses * (counts == 0.0) for counts, masses in laws]
+    told = np.array([[float(one.sum()), float(other.sum())] for one, other in zip(empty, filled, strict=True)])
+    share = learnt_weights(told / told.sum(axis=1, keepdims=True), np.array([0.5, 0.5]), np.ones(2))
+    mixed = (share[0] * one + share[1] * other for one, other in zip(empty, filled, strict=True))
+    return [(counts, masses / masses.max()) for (counts, _), masses in zip(laws, mixed, strict=True)]
 
 
 def special_log(measured: TreeMeasurements, sums: Floats) -> Floats:
@@ -304,7 +323,7 @@ def special_log(measured: TreeMeasurements, sums: Floats) -> Floats:
     for other, other_mass in others:
         first, mass = first + float(other[0]), np.convolve(mass, other_mass)
     places = first + step * np.arange(len(mass))
-    logs = np.interp(sums, places, np.log(np.maximum(mass, np.exp(-LARGEST)) / mass.max()), left=LEAST, right=LEAST)
+    logs = np.interp(sums, places, np.log(np.maximum(mass / mass.max(), np.exp(-LARGEST))), left=LEAST, right=LEAST)
     return np.asarray(logs, np.float64)
 
 

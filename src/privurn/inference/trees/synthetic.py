@@ -18,8 +18,8 @@ Whole = NDArray[np.int64]
 CLOSE = 1e-6
 """Expected counts may miss a whole sum by rounding errors of this size."""
 
-WHOLE = 1e-9
-"""A cumulative count that is as near to a whole number is one; relative beyond a thousand records."""
+WHOLE, RELATIVE = 1e-9, 1e-14
+"""A cumulative count that is as near to a whole number is one; or, of very many records, as near as floats tell them apart."""
 
 
 def balanced_counts(
@@ -70,7 +70,7 @@ class _Ends:
         summed = np.append(0.0, np.cumsum(expected))
         summed *= total / max(summed[-1], np.finfo(np.float64).tiny)
         near = np.rint(summed)
-        summed = np.where(np.abs(summed - near) < WHOLE * np.maximum(1.0, 1e-3 * summed), near, summed)
+        summed = np.where(np.abs(summed - near) < np.maximum(WHOLE, RELATIVE * summed), near, summed)
         down = np.floor(summed)
         return cls(down.astype(np.int64), summed - down, np.zeros(len(summed), np.int64))
 
