@@ -41,6 +41,9 @@ REACH = 40.0
 LARGEST, LEAST = 700.0, -1e6
 """Of logarithms: that of the least mass which is told from none, and what stands for none."""
 
+NEVER = 1e-150
+"""Of the likeliest sum of special cells: sums that are less likely are left out."""
+
 UNLIKELY = -60.0
 """The least that parts may say of a node's count where its sum is what counts."""
 
@@ -311,8 +314,11 @@ def _often_empty(laws: list[tuple[Floats, Floats]], *, scale: float) -> list[tup
     filled = [masses * each for (_, masses), each in zip(laws, weights, strict=True)]
     empty = [masses * (counts == 0.0) for counts, masses in laws]
     told = np.array([[float(one.sum()), float(other.sum())] for one, other in zip(empty, filled, strict=True)])
-    share = learnt_weights(told / told.sum(axis=1, keepdims=True), np.array([0.5, 0.5]), np.ones(2))
-    mixed = (share[0] * one + share[1] * other for one, other in zip(empty, filled, strict=True))
+    share, others = 0.5, 1.0 - 1.0 / len(laws)  # what the others teach, as of splits
+    for _ in range(EM_STEPS):
+        asked = share * told[:, 0] / (share * told[:, 0] + (1.0 - share) * told[:, 1])
+        share = (1.0 + others * float(asked.sum())) / (2.0 + others * len(laws))
+    mixed = (share * one + (1.0 - share) * other for one, other in zip(empty, filled, strict=True))
     return [(counts, masses / masses.max()) for (counts, _), masses in zip(laws, mixed, strict=True)]
 
 
@@ -321,7 +327,10 @@ def special_log(measured: TreeMeasurements, sums: Floats) -> Floats:
     (counts, mass), *others = special_laws(measured)
     first, step = float(counts[0]), float(counts[1] - counts[0])
     for other, other_mass in others:
-        first, mass = first + float(other[0]), np.convolve(mass, other_mass)
+        mass = np.convolve(mass, other_mass)
+        mass /= mass.max()
+        likely = np.flatnonzero(mass > NEVER)  # of hundreds of cells the rest would be nearly all
+        first, mass = first + float(other[0]) + step * float(likely[0]), mass[likely[0] : likely[-1] + 1]
     places = first + step * np.arange(len(mass))
     logs = np.interp(sums, places, np.log(np.maximum(mass / mass.max(), np.exp(-LARGEST))), left=LEAST, right=LEAST)
     return np.asarray(logs, np.float64)
