@@ -5,7 +5,8 @@ sqrt(2)/epsilon if the leaves alone were measured (Laplace noise: epsilon under 
 where n is public (`--public`, replace-one neighbours). Printed are
 the Wasserstein distance between the posterior mean of the shares and the data's, in 1/10,000 of the range, and the total
 variation distance: geometric means over the shapes of the means over the repetitions. Columns of one's own, on 4,096 cells,
-take the place of the shapes, and layouts that of those which are compared with the rule; weights are shares of the budget.
+take the place of the shapes, and layouts that of those which are compared with the rule; weights are shares of the budget. The
+noise is independent; with `--tied` every layout with Laplace noise is shown once more with the noise tied as the default's is.
 
     python -m benchmarks.tree_layout --repeats 1
     python -m benchmarks.tree_layout --column cps.csv.gz e00400 0:40950:10 --layout 3,12:7,3 --layout 3,7,12:1,1,1 --laplace
@@ -14,6 +15,7 @@ take the place of the shapes, and layouts that of those which are compared with 
 
 import argparse
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.tree_layout import TreeLayout, tree_layout
+from privurn.mechanisms.tree_layout import TreeLayout, tied_depths, tree_layout
 from privurn.privacy.laws.noisy_tree import TreeNoise
 
 CELLS = 4096
@@ -109,6 +111,7 @@ def compare(
     noises: tuple[TreeNoise, ...],
     repeats: int,
     public: bool,
+    tied: bool,
 ) -> None:
     tree = CellTree((CELLS,))
     for noise in noises:
@@ -118,8 +121,12 @@ def compare(
             rule = tree_layout(tree, noise=noise, flat_deviation=deviation, n=n, secret=not public)
             for name, each in (layouts | {f"rule ({', '.join(map(str, rule.depths))})": rule}).items():
                 made = mechanism(each, noise=noise, deviation=deviation, n=n if public else None)
-                wasserstein, variation = figures(made, populations, n=n, repeats=repeats)
-                print(f"{n:>9,}{epsilon:>9}  {name:24}{wasserstein:8.3g} / {variation:.3g}", flush=True)
+                rows = {name: made}
+                if tied and noise == "discrete-laplace":
+                    rows[f"{name}, tied"] = replace(made, tied=tied_depths(made, n=n))
+                for row, one in rows.items():
+                    wasserstein, variation = figures(one, populations, n=n, repeats=repeats)
+                    print(f"{n:>9,}{epsilon:>9}  {row:24}{wasserstein:8.3g} / {variation:.3g}", flush=True)
 
 
 def main() -> None:
@@ -129,6 +136,7 @@ def main() -> None:
     parser.add_argument("--layout", action="append", default=[], metavar="DEPTHS:WEIGHTS", help="for example 2,6,12:2,2,1")
     parser.add_argument("--laplace", action="store_true", help="no Gaussian noise")
     parser.add_argument("--public", action="store_true", help="n is public (replace-one neighbours)")
+    parser.add_argument("--tied", action="store_true", help="with noise that sums up as well")
     parser.add_argument("--records", type=int, nargs="+", help="with --epsilons, in place of the usual settings")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
     asked = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
@@ -141,6 +149,7 @@ def main() -> None:
         noises=("discrete-laplace",) if asked.laplace else ("discrete-laplace", "discrete-gaussian"),
         repeats=asked.repeats,
         public=asked.public,
+        tied=asked.tied,
     )
 
 

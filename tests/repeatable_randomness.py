@@ -22,6 +22,7 @@ REAL = {
     "test_entropy",
     "test_histogram_mechanisms",
     "test_histogram_sampling",
+    "test_tied_noise",
     "test_urn_sampling",
 }
 """Files whose subject is the randomness: their bounds say how often they fail."""

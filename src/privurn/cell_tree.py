@@ -64,6 +64,15 @@ class CellTree:
         """Counts of the nodes of a depth, from the counts of all cells by number."""
         return np.add.reduceat(counts[self.order], self.starts[depth])
 
+    def children(self, above: int, depth: int) -> NDArray[np.int64]:
+        """How many nodes of a depth each node of a depth above it has.
+
+        >>> CellTree((5,)).children(1, 3).tolist()
+        [3, 2]
+        """
+        first = np.searchsorted(self.starts[depth], self.starts[above])
+        return np.diff(np.append(first, self.nodes(depth)))
+
     @cached_property
     def _built(self) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
         """All boxes of a depth are halved at once; a box is its low corner and its sizes."""

@@ -157,6 +157,10 @@ def test_edits_are_convicted(tmp_path):
     broken = lines[1].rpartition(",")[0] + ",1.5"
     for content in ("\n".join(swapped), "\n".join([lines[0], broken, *lines[2:]]), "\n".join(lines[:-1])):
         assert not resealed(out, measurements=content + "\n").valid
+    assert Certificate.read(out)["mechanism"]["parameters"]["tied"] == [7]  # 100 cells: each number of a leaf is one of a sum
+    raised = lines[-1].rpartition(",")
+    content = "\n".join([*lines[:-1], f"{raised[0]},{int(raised[2]) + 1}"]) + "\n"
+    assert "is not the table of the tree" in resealed(out, measurements=content).reasons[0]
     assert resealed(out, measurements=measured).valid
     wrong = data.splitlines()
     assert not resealed(out, data="\n".join([wrong[0], "1234", *wrong[2:]]) + "\n").valid

@@ -5,11 +5,13 @@ exact where nothing but the cells was measured. Three cells have one split in ea
 the fast draws are exact where ranges were measured too.
 """
 
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from polya_tree_laws import Enumerated
+from polya_tree_laws import Enumerated, noise_log
 from test_cells_as_trees import enumerated
 from test_inference_gate import assert_agreement
 
@@ -23,7 +25,7 @@ from privurn.mechanisms.base_measures import FiniteBase
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.label_discovery import DiscoveredUrn, LabelDiscovery
 from privurn.mechanisms.likelihood import Numbers
-from privurn.mechanisms.noisy_tree import PerturbedTree
+from privurn.mechanisms.noisy_tree import PerturbedTree, TreeCounts
 from privurn.mechanisms.perturbed_histogram import PerturbedHistogram
 from privurn.mechanisms.pitman_yor import PitmanYor
 from privurn.mechanisms.posterior_sample import PosteriorSample
@@ -58,6 +60,38 @@ def test_noisy_trees(size, noise, exact):
     found = privurn.infer(observed, model, ask="cells", of="sample", run=Run(seed=1, draws=4_000)).draws
     listed = Enumerated(seen, largest=LARGEST)
     assert_shares(found, np.array(listed.tables), listed.probabilities)
+
+
+def summing_up(counts, above, below):
+    """Log of the law of noise on a range and on its parts that sums up, by listing all such noise."""
+    reach = range(-60, 61)
+    whole = sum(
+        math.exp(-sum(map(abs, parts)) / below - abs(sum(parts)) / above)
+        for parts in itertools.product(reach, repeat=len(counts) - 1)
+    )
+    if counts[0] != sum(counts[1:]):
+        return -math.inf
+    return -abs(counts[0]) / above - sum(map(abs, counts[1:])) / below - math.log(whole)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["chain", "default"])
+@pytest.mark.parametrize("n", [6, pytest.param(None, marks=pytest.mark.long)], ids=["public", "secret"])
+def test_noisy_trees_whose_noise_sums_up(n, exact):
+    mechanism = PerturbedTree(n=n, shape=(3,), depths=(1, 2), scales=(1.5, 1.2), noise="discrete-laplace", tied=(2,))
+    noisy = np.array([4, 1]), np.array([5, -1, 1])
+    seen = mechanism.measurements(TreeCounts(noisy, np.zeros(0, np.int64)))
+    observed = Observed(mechanism=mechanism, domain=GRID, counts=np.ones(3), measured=seen)
+    found = privurn.infer(
+        observed, privurn.PolyaTree(exact=exact, largest_n=LARGEST), ask="cells", of="sample", run=Run(seed=1, draws=4_000)
+    ).draws
+    listed = Enumerated(seen, largest=LARGEST)
+    logs = []
+    for table in listed.tables:
+        two, one = noisy[1] - np.array(table), noisy[0] - np.array([table[0] + table[1], table[2]])
+        stated = summing_up((one[0], two[0], two[1]), 1.5, 1.2) + summing_up((one[1], two[2]), 1.5, 1.2)
+        logs.append(stated - noise_log(seen, table))
+    weights = listed.probabilities * np.exp(np.array(logs) - max(logs))
+    assert_shares(found, np.array(listed.tables), weights / weights.sum())
 
 
 HALF = Fraction(1, 2)

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sampler_checks import random_rank
-from test_tree_posterior import measured, prior_draw, rank_p_value
+from test_tree_posterior import prior_draw, rank_p_value
 
 import privurn
 from privurn.cell_tree import CellTree
@@ -43,8 +43,8 @@ def noisy(kind, *, n=N, publish="counts"):
     return PerturbedHistogram(n=n, cells=CELLS, records=records, noise=f"discrete-{kind}", scale=2.0, publish=publish)
 
 
-def tree(kind, *, n=N, scale=3.0):
-    return PerturbedTree(n=n, shape=(CELLS,), depths=(1, 3, 5), scales=(scale,) * 3, noise=f"discrete-{kind}")
+def tree(kind, *, n=N, scale=3.0, tied=()):
+    return PerturbedTree(n=n, shape=(CELLS,), depths=(1, 3, 5), scales=(scale,) * 3, noise=f"discrete-{kind}", tied=tied)
 
 
 URN = DirichletMultinomial(n=N, cells=CELLS, alpha=Fraction(1, 2), records=200)
@@ -63,6 +63,9 @@ ROWS = {
     "noisy-tree gaussian, secret n": tree("gaussian", n=None),
     "noisy-tree laplace, much noise": tree("laplace", scale=30.0),
     "noisy-tree gaussian, much noise": tree("gaussian", scale=30.0),
+    "noisy-tree laplace, tied": tree("laplace", tied=(1, 5)),
+    "noisy-tree laplace, tied, secret n": tree("laplace", n=None, tied=(3,)),
+    "noisy-tree laplace, tied, much noise": tree("laplace", scale=30.0, tied=(1, 5)),
     "noisy counts": noisy("laplace"),
     "Gaussian counts": noisy("gaussian"),
     "noisy counts, secret n": noisy("laplace", n=None),
@@ -78,8 +81,7 @@ ROWS = {
 def released(mechanism, counts, rng, claimed=1.0):
     """What is handed to the public call; `claimed`: what a tree's noise is taken for, over what it is."""
     if isinstance(mechanism, PerturbedTree):
-        kind = mechanism.noise.removeprefix("discrete-")
-        seen = measured(counts, mechanism.depths, mechanism.scales[0], rng, kind=kind, public=mechanism.n is not None)
+        seen = mechanism.measurements(mechanism.simulate(CountTable.from_cells(np.arange(CELLS), counts), rng=rng))
         seen = replace(seen, noise=tuple((name, claimed * scale) for name, scale in seen.noise))
         return Observed(mechanism=mechanism, domain=DOMAIN, counts=np.ones(CELLS), measured=seen)
     if isinstance(mechanism, PitmanYor):

@@ -75,6 +75,16 @@ def test_noisy_trees_pass_as_stated_and_fail_with_another_scale():
     assert not found.passed
 
 
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_trees_whose_noise_sums_up_pass_and_fail_if_it_is_said_to_be_independent(epsilon):
+    values = np.clip(np.random.default_rng(5).lognormal(6.5, 0.5, 50_000).astype(int), 0, 4_095)
+    right = observed(privurn.release(values, domain=privurn.Grid(0, 4_095, 1), epsilon=epsilon, ledger=False))
+    assert right.measured.tied
+    assert check(right).passed
+    found = check(replace(right, measured=replace(right.measured, tied=())))
+    assert [each.part for each in found.failed] == ["cells"]
+
+
 def test_records_of_an_urn_pass_as_stated_and_fail_if_they_had_been_less_random():
     right = observed(made(privurn.Urn(), epsilon=4, delta=1e-6))
     assert check(right).passed

@@ -1,7 +1,8 @@
-"""The noisy tree: counts of all nodes of chosen depths of a tree over ordered cells, each with independent noise.
+"""The noisy tree: counts of all nodes of chosen depths of a tree over ordered cells, with noise.
 
 Cells that stand in no order (null, other) are measured beside the tree. The noise is OpenDP's: exact samplers on integers, from
-a generator that the operating system seeds. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
+a generator that the operating system seeds; that of some depths may be tied to that of the depth above (`privacy.tied_noise`),
+else all is independent. Proof: docs/proofs/noisy-trees.md. Which depths, and how much noise: tree_layout.
 """
 
 from collections.abc import Mapping
@@ -21,11 +22,12 @@ from privurn.errors import ModelError
 from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
 from privurn.mechanisms.published import Content, joint_domain, stated_joint
-from privurn.mechanisms.tree_measurements import TreeMeasurements
+from privurn.mechanisms.tree_measurements import Groups, TreeMeasurements, tied_groups
 from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noisy_tree import KINDS, NoisyTreeProfile, TreeNoise
 from privurn.privacy.profile import Guarantee
+from privurn.privacy.tied_noise import check_tied, kept_share, tied_noise
 from privurn.tables.released import CellReader, numbers
 
 MOST_CELLS = 5_000_000
@@ -52,7 +54,10 @@ def tree_shape(domain: JointDomain) -> tuple[tuple[int, ...], tuple[int, ...]] |
 
 
 class TreeContent(Content):
-    """All measured nodes in their order: the first cell of each, its depth and number, and a whole number."""
+    """All measured nodes in their order: the first cell of each, its depth and number, and a whole number.
+
+    Numbers of tied depths sum to those above.
+    """
 
     wrong = "is not the table of the tree's nodes and their numbers"
 
@@ -61,6 +66,7 @@ class TreeContent(Content):
         self.wanted = DrawnTree(tree, nothing)
         self.readers = [CellReader(each) for each in joint_domain(domain).whole_bins().columns.values()]
         self.row = 0
+        self.tree, self.counts = tree, np.zeros(len(self.wanted.cells) if tree.tied else 0)
 
     def holds(self, batch: Any) -> bool:
         """The nodes are the next ones, and the numbers whole."""
@@ -77,7 +83,22 @@ class TreeContent(Content):
         if depth is None or node is None or count is None:
             return False
         same = np.array_equal(depth, self.wanted.depth[here]) and np.array_equal(node, self.wanted.node[here])
-        return bool(same and (count == np.rint(count)).all() and (np.abs(count) < 2.0**63).all())
+        if not (same and (count == np.rint(count)).all() and (np.abs(count) < 2.0**63).all()):
+            return False
+        if self.tree.tied:
+            self.counts[here] = count
+        return self.row < len(self.wanted.cells) or not self.tree.tied or self._sums_up()
+
+    def _sums_up(self) -> bool:
+        """Whether the numbers of every tied group do, up to what floats lose of them."""
+        ends = np.cumsum([self.tree.tree.nodes(depth) for depth in self.tree.depths])
+        levels = dict(zip(self.tree.depths, np.split(self.counts, ends), strict=False))
+        for (above, depth), (sizes, _, _) in self.tree.groups().items():
+            sums = np.add.reduceat(levels[depth], np.cumsum(sizes) - sizes)
+            whole = levels.get(above, np.array([float(self.tree.n or 0)]))
+            if not np.allclose(sums, whole, rtol=1e-12, atol=0.5):
+                return False
+        return True
 
 
 class DrawnTree(Drawn):
@@ -101,7 +122,7 @@ class DrawnTree(Drawn):
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedTree(Mechanism):
-    """Counts of the nodes of the measured `depths` of a tree over ordered cells, with independent `noise`; n = None: secret.
+    """Counts of the nodes of the measured `depths` of a tree over ordered cells, with `noise`; n = None: secret.
 
     `shape`: how many ordered values each column has (one column, or two); `special`: how many cells beside them, "other" and
     null. Cells are numbered as in a joint domain of those columns, in each of which the special cells come last. A cell that
@@ -110,6 +131,9 @@ class PerturbedTree(Mechanism):
     `noise`: "discrete-laplace", P(j) proportional to e^(-|j|/scale), or "discrete-gaussian", P(j) proportional to
     e^(-j^2/(2 scale^2)), with one of `scales` for each depth and `special_scale` for the special cells. The depths rise. The
     root (depth 0) may be measured only where n is secret: else it is n less the special cells.
+
+    All noise is independent, but at the `tied` depths, where nodes' Laplace noise sums to that of the measured node above them,
+    or to zero at the first depth (n public, no special cells).
 
     >>> mechanism = PerturbedTree(n=100, shape=(4,), depths=(1, 2), scales=(4.0, 4.0), noise="discrete-laplace")
     >>> mechanism.rows, mechanism.profile.pure_epsilon
@@ -123,6 +147,7 @@ class PerturbedTree(Mechanism):
     noise: TreeNoise
     special: tuple[int, ...] = ()
     special_scale: float | None = None
+    tied: tuple[int, ...] = ()
 
     adds_noise: ClassVar[bool] = True
     measures: ClassVar[bool] = True
@@ -156,7 +181,11 @@ class PerturbedTree(Mechanism):
             raise ModelError("the root is not measured where the number of records is public.", hint="Measure depths from 1 on")
         for scale in (*self.scales, *(() if self.special_scale is None else (self.special_scale,))):
             check_scale(scale)
+        if any(depth not in self.depths for depth in self.tied):
+            raise ModelError("only the noise of measured depths is tied.")
         _ = self.profile  # checks the rest
+        for sizes, above, below in self.groups().values():
+            check_tied(sizes, above=above, below=below)
 
     @property
     def cells(self) -> int:  # type: ignore[override]
@@ -177,6 +206,7 @@ class PerturbedTree(Mechanism):
             special_cells=self.cells - prod(self.shape),
             special_scale=self.special_scale,
             neighbouring="add-remove" if self.n is None else "replace-one",
+            tied=tuple(self.depths.index(depth) for depth in self.tied),
         )
 
     @property
@@ -205,6 +235,7 @@ class PerturbedTree(Mechanism):
             special=tuple(int(each) for each in counts.special),
             special_noise=None if self.special_scale is None else (kind, self.special_scale),
             places=np.concatenate([self.tree_cells, self.special_cells]),
+            tied=self.tied,
         )
 
     def read(self, published: NDArray[np.int64]) -> TreeCounts:
@@ -236,12 +267,21 @@ class PerturbedTree(Mechanism):
         )
 
     def seconds(self, *, contributions: int) -> float:
-        """Every count is a call of OpenDP's sampler."""
-        return PER_CALL + PER_NOISE * self.rows
+        """Every count is a call of OpenDP's sampler, and of tied noise every one that is drawn anew."""
+        return PER_CALL + PER_NOISE * (self.rows + self.drawn_anew)
+
+    @property
+    def drawn_anew(self) -> float:
+        """Expected numbers that are drawn for tied noise, beside those that are kept."""
+        found = 0.0
+        for sizes, above, below in self.groups().values():
+            nodes = float(sizes.sum())
+            found += (nodes + 3.0 * len(sizes)) / kept_share(nodes / len(sizes), above=above, below=below) - nodes
+        return found
 
     @property
     def noise_deviations(self) -> tuple[float, ...]:
-        """Standard deviation of the noise at each measured depth."""
+        """Standard deviation of the noise at each measured depth, as if none were tied: with that it is some per cent less."""
         return tuple(noise_deviation(noise=KINDS[self.noise], scale=scale) for scale in self.scales)
 
     @property
@@ -271,20 +311,34 @@ class PerturbedTree(Mechanism):
         """Noise by OpenDP, whatever `entropy` is."""
         self.check(counts)
         exact, kind = self.exact_counts(counts), KINDS[self.noise]
+        tied = self._tied()
         levels = tuple(
-            noisy_integers(level, noise=kind, scale=scale) for level, scale in zip(exact.levels, self.scales, strict=True)
+            level + tied[depth] if depth in tied else noisy_integers(level, noise=kind, scale=scale)
+            for depth, level, scale in zip(self.depths, exact.levels, self.scales, strict=True)
         )
         special = exact.special
         if self.special_scale is not None:
             special = noisy_integers(special, noise=kind, scale=self.special_scale)
         return DrawnTree(self, TreeCounts(levels, special))
 
+    def _tied(self, rng: np.random.Generator | None = None) -> dict[int, NDArray[np.int64]]:
+        """Noise of the tied depths and of those that they are tied to; with `rng` simulated."""
+        found = {}
+        for (top, depth), (sizes, above, below) in self.groups().items():
+            found[top], found[depth] = tied_noise(sizes, above=above, below=below, rng=rng)
+        return found
+
+    def groups(self) -> Groups:
+        """Which of the numbers are tied to each other."""
+        return tied_groups(self.tree, self.depths, self.scales, self.tied)
+
     def simulate(self, counts: CountTable, *, rng: np.random.Generator) -> TreeCounts:
         """Floating-point twin for simulation, never for a release."""
         exact, kind = self.exact_counts(counts), KINDS[self.noise]
+        tied = self._tied(rng)
         levels = tuple(
-            level + simulated_noise(level.shape, noise=kind, scale=scale, rng=rng)
-            for level, scale in zip(exact.levels, self.scales, strict=True)
+            level + (tied[depth] if depth in tied else simulated_noise(level.shape, noise=kind, scale=scale, rng=rng))
+            for depth, level, scale in zip(self.depths, exact.levels, self.scales, strict=True)
         )
         special = exact.special
         if self.special_scale is not None:

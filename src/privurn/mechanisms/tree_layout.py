@@ -18,6 +18,7 @@ from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
 from privurn.privacy.profile import Guarantee
+from privurn.privacy.tied_noise import LARGEST_SCALE, tied_variances
 
 SPACING: dict[TreeNoise, float] = {"discrete-laplace": 4.0, "discrete-gaussian": 2.0}
 """Binary depths from one measured depth to the next, about: Gaussian noise grows with the root of their number only."""
@@ -39,6 +40,9 @@ LEAVES_WEIGHT = 0.5
 FALLING, STANDING_OUT = 0.8, 16.0
 """Budget of a depth over that of the one above it, with Laplace noise, one column and a public n, where leaves stand out by
 less than so many deviations: what wide ranges hold their measurements alone tell, what narrow ones do neighbours as well."""
+
+MOST_PARTS, MOST_DRAWN = 64, 250_000
+"""Tied noise: nodes of a group, on average (of many it gains next to nothing), and numbers drawn for it, some seconds' work."""
 
 CLEARLY = 1.04
 """How much larger the error of evenly spread depths may be."""
@@ -226,11 +230,42 @@ def _calibrated(
     layout = tree_layout(tree, noise=noise, flat_deviation=deviation, n=guess, secret=n is None)
     first = PerturbedTree(n=n, shape=tree.shape, depths=layout.depths, scales=layout.precisions, noise=noise)
     beside = replace(first, special=special, special_scale=1.0).cells - tree.cells if any(special) else 0
-    scales, special_scale = smallest_tree_scales(
-        noise=noise, precisions=layout.precisions, guarantee=guarantee, special_cells=beside
-    )
-    made = replace(first, scales=scales, special=special, special_scale=special_scale)
-    return cumulative_variance(made, n=guess), made
+
+    def made(tied: tuple[int, ...]) -> tuple[float, PerturbedTree]:
+        scales, special_scale = smallest_tree_scales(
+            noise=noise,
+            precisions=layout.precisions,
+            guarantee=guarantee,
+            special_cells=beside,
+            tied=tuple(map(layout.depths.index, tied)),
+        )
+        found = replace(first, scales=scales, special=special, special_scale=special_scale, tied=tied)
+        return cumulative_variance(found, n=guess), found
+
+    plain = made(())
+    tied = tied_depths(plain[1], n=guess) if noise == "discrete-laplace" else ()
+    return min(plain, made(tied), key=lambda each: each[0]) if tied else plain
+
+
+def tied_depths(mechanism: PerturbedTree, *, n: int) -> tuple[int, ...]:
+    """Depths whose noise is tied to that of the depth above: of all that may be, and are soon drawn, those of the least error.
+
+    Of two neighbouring depths one, and the first one only where the number of records in the tree is public.
+
+    >>> made = PerturbedTree(n=10**6, shape=(4096,), depths=(4, 8, 12), scales=(6.0, 6.0, 6.0), noise="discrete-laplace")
+    >>> tied_depths(made, n=10**6), tied_depths(replace(made, n=None), n=10**6)
+    ((4, 12), (8,))
+    """
+    known = mechanism.n is not None and not any(mechanism.special)
+    nodes = [1, *(mechanism.tree.nodes(depth) for depth in mechanism.depths)]
+    few = [at <= MOST_PARTS * above and max(mechanism.scales) <= LARGEST_SCALE for above, at in pairwise(nodes)]
+    places = [place for place, each in enumerate(few) if each and (known or place > 0)]
+    sets = [each for count in range(len(places) + 1) for each in combinations(places, count)]
+    apart = [each for each in sets if all(second - first > 1 for first, second in pairwise(each))]
+    choices = [replace(mechanism, tied=tuple(mechanism.depths[place] for place in each)) for each in apart]
+    return min(
+        (each for each in choices if each.drawn_anew <= MOST_DRAWN), key=lambda each: cumulative_variance(each, n=n)
+    ).tied
 
 
 def cumulative_variance(mechanism: PerturbedTree, *, n: int) -> float:
@@ -239,10 +274,20 @@ def cumulative_variance(mechanism: PerturbedTree, *, n: int) -> float:
     Upwards, a node's own measurement (variance v) and the sum of its b nodes at the next measured depth (variance b w) are
     combined by inverse variances. Downwards, given a node's count c, the first j of its b nodes have the variance
     w j (1 - j/b), (b^2 - 1)/(6 b) w on average over j; or c^2/12, as if the records stood anywhere in it, where that is less. c
-    is n over the number of nodes. To that a secret total adds a part of its own variance.
+    is n over the number of nodes. To that a secret total adds a part of its own variance. Tied noise counts as independent
+    noise that errs as it does.
     """
     nodes = [mechanism.tree.nodes(depth) for depth in mechanism.depths]
-    return _cumulative_variance(nodes, mechanism.noise_deviations, n=n, secret=mechanism.n is None)
+    deviations = list(mechanism.noise_deviations)
+    for depth in mechanism.tied:
+        place = mechanism.depths.index(depth)
+        above = mechanism.scales[place - 1] if place else None
+        children = nodes[place] / nodes[place - 1] if place else float(nodes[place])
+        found = tied_variances(children, above=above, below=mechanism.scales[place])
+        deviations[place] = math.sqrt(found.below)
+        if place:
+            deviations[place - 1] = math.sqrt(found.above)
+    return _cumulative_variance(nodes, tuple(deviations), n=n, secret=mechanism.n is None)
 
 
 def _cumulative_variance(nodes: list[int], deviations: tuple[float, ...], *, n: float, secret: bool) -> float:
@@ -279,9 +324,9 @@ def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
     errors differ by some per cent, of 64 the error of a mean is a quarter too large.
     """
     shape = coarse(mechanism.shape, most)
-    plain = replace(mechanism, special=(), special_scale=None)
+    plain = replace(mechanism, special=(), special_scale=None, tied=())
     if shape == mechanism.shape:
-        return plain
+        return replace(plain, tied=mechanism.tied)
     last = CellTree(shape).depth
     kept = [each for each in zip(mechanism.depths, mechanism.scales, strict=True) if each[0] <= last]
     deviations = zip(mechanism.depths, mechanism.noise_deviations, strict=True)

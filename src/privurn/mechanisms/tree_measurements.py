@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from privurn.cell_tree import CellTree
 from privurn.errors import ModelError
 from privurn.mechanisms.clipped_records import ClippedRecords
-from privurn.privacy.additive_noise import NoiseKind, check_scale, noise_deviation
+from privurn.privacy.additive_noise import NoiseKind, check_scale, noise_deviation, simulated_noise
+from privurn.privacy.tied_noise import tied_noise, tied_variances
 
 Noise = tuple[NoiseKind | Literal["urn", "mixed", "clipped"], float]
 """Kind and scale, as in `privacy.additive_noise`; or how records were drawn, and the prior's records in each cell, or the scale
@@ -24,6 +25,9 @@ of the noise on the counts that they were drawn from."""
 DRAWN = ("urn", "mixed", "clipped")
 
 Floats = NDArray[np.float64]
+Groups = dict[tuple[int, int], tuple[NDArray[np.int64], float | None, float]]
+"""Of each depth that another one is tied to (0: the root), and that one: nodes of each group, and the scales of both."""
+
 Unbiased = tuple[Floats, Floats]
 """Unbiased estimates, and estimates of their variances."""
 
@@ -39,14 +43,15 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class TreeMeasurements:
-    """Noisy counts of a tree: y_v = C_v + noise for every node v of the measured depths, independent.
+    """Noisy counts of a tree: y_v = C_v + noise for every node v of the measured depths.
 
     `depths` go up; `noisy` and `noise` have one entry for each of them, `noisy` one number for each node. `total`: the public
     number of records in the tree and its special cells together; None where it is secret. `special`: noisy counts of the cells
     that hang beside the tree (missing, other), all with `special_noise`. `places`: numbers that the tree's cells, and then the
     special ones, have in a domain; left out, these very numbers. `sums_from`: where cells alone are measured, the depth from
     which on, down to the cells, what is said of a node's count is said by the sum over its cells alone. `laws`: of "clipped"
-    records, equally likely ones, the most likely in the middle.
+    records, equally likely ones, the most likely in the middle. The noise is independent, or at the `tied` depths sums to that
+    of the measured node above (`privacy.tied_noise`): the likelihood is the same.
 
     >>> tree = CellTree((4,))
     >>> TreeMeasurements(tree, (2,), (np.array([3, 0, 1, -1]),), (("laplace", 1.0),), total=4).special
@@ -63,6 +68,7 @@ class TreeMeasurements:
     places: NDArray[np.int64] | None = None
     sums_from: int | None = None
     laws: tuple[ClippedRecords, ...] = ()
+    tied: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.depths or not len(self.depths) == len(self.noisy) == len(self.noise):
@@ -80,6 +86,8 @@ class TreeMeasurements:
             raise ModelError("records that were drawn say something of the cells alone, where n is public and not 0.")
         if self.sums_from is not None and (self.depths != (self.tree.depth,) or not 0 <= self.sums_from <= self.tree.depth):
             raise ModelError("sums over cells stand for measurements where cells alone were measured.")
+        if any(depth not in self.depths or self.noise[self.depths.index(depth)][0] != "laplace" for depth in self.tied):
+            raise ModelError("only Laplace noise of measured depths is tied.")
         if (self.noise[-1][0] == "clipped") != bool(self.laws):
             raise ModelError("records of noisy counts that were cut off have their own laws, and nothing else has.")
         for kind, scale in (*self.noise, *((self.special_noise,) if self.special_noise else ())):
@@ -106,18 +114,49 @@ class TreeMeasurements:
         inside, beside = placed[:, : tree.cells][:, tree.order], placed[:, tree.cells :]
         starts = tree.starts[last]
         apart = np.maximum.reduceat(inside, starts, axis=1) > np.minimum.reduceat(inside, starts, axis=1)
-        found = _Sums.leaves(inside[:, starts], self.noisy[-1], noise_variance(self.noise[-1]))
+        variances = self._variances
+        found = _Sums.leaves(inside[:, starts], self.noisy[-1], variances[last])
         for depth in range(last - 1, -1, -1):
             first = np.searchsorted(tree.starts[depth + 1], tree.starts[depth])
             two = np.diff(np.append(first, tree.nodes(depth + 1))) == 2
             found = found.at(first).joined(found.at(first + two), where=two)
             own = self.own(depth)
-            found = found if own is None else found.seen(own[0], noise_variance(own[1]))
+            found = found if own is None else found.seen(own[0], variances[depth])
         for k, noisy in enumerate(self.special):
             assert self.special_noise is not None  # what the measurements insist on
-            found = found.joined(_Sums.leaves(beside[:, k : k + 1], np.array([noisy]), noise_variance(self.special_noise)))
-        values, variances = found.estimated(self.total)
-        return np.where(apart.any(axis=1), np.nan, values), variances
+            beside_it = np.full(1, noise_variance(self.special_noise))
+            found = found.joined(_Sums.leaves(beside[:, k : k + 1], np.array([noisy]), beside_it))
+        values, errors = found.estimated(self.total)
+        return np.where(apart.any(axis=1), np.nan, values), errors
+
+    @property
+    def _variances(self) -> dict[int, Floats]:
+        """Of each measured depth's nodes: the variance of their noise, or of independent noise that errs as theirs, if tied."""
+        found = {
+            depth: np.full(self.tree.nodes(depth), noise_variance(noise))
+            for depth, noise in zip(self.depths, self.noise, strict=True)
+        }
+        for (top, depth), (sizes, above, below) in self._groups.items():
+            of_sizes = {k: tied_variances(float(k), above=above, below=below) for k in np.unique(sizes).tolist()}
+            found[depth] = np.repeat([of_sizes[k].below for k in sizes.tolist()], sizes)
+            if above is not None:
+                found[top] = np.array([of_sizes[k].above for k in sizes.tolist()])
+        return found
+
+    @property
+    def _groups(self) -> Groups:
+        return tied_groups(self.tree, self.depths, tuple(scale for _, scale in self.noise), self.tied)
+
+    def noise_anew(self, draws: int, *, rng: np.random.Generator) -> tuple[NDArray[np.int64], ...]:
+        """Noise of each measured depth as these numbers have it, simulated: a row for each node, a column for each draw."""
+        found = {}
+        for (top, depth), (sizes, above, below) in self._groups.items():
+            parents, parts = tied_noise(np.tile(sizes, draws), above=above, below=below, rng=rng)
+            found[top], found[depth] = parents.reshape(draws, -1).T, parts.reshape(draws, -1).T
+        for depth, (kind, scale) in zip(self.depths, self.noise, strict=True):
+            if depth not in found:
+                found[depth] = simulated_noise((self.tree.nodes(depth), draws), noise=kind, scale=scale, rng=rng)  # type: ignore[arg-type]
+        return tuple(found[depth] for depth in self.depths)
 
     @property
     def drawn(self) -> bool:
@@ -187,6 +226,21 @@ class TreeMeasurements:
         return self.noisy[at], self.noise[at]
 
 
+def tied_groups(tree: CellTree, depths: tuple[int, ...], scales: tuple[float, ...], tied: tuple[int, ...]) -> Groups:
+    """Which numbers of measured depths, with noise of these scales, are tied to each other.
+
+    >>> groups = tied_groups(CellTree((5,)), (1, 3), (2.0, 4.0), (3,))
+    >>> [(depths, sizes.tolist(), above, below) for depths, (sizes, above, below) in groups.items()]
+    [((1, 3), [3, 2], 2.0, 4.0)]
+    """
+    found: Groups = {}
+    for depth in tied:
+        place = depths.index(depth)
+        top, above = (depths[place - 1], scales[place - 1]) if place else (0, None)
+        found[top, depth] = (tree.children(top, depth), above, scales[place])
+    return found
+
+
 def noise_variance(noise: Noise) -> float:
     """Variance of the noise."""
     kind, scale = noise
@@ -208,9 +262,9 @@ class _Sums:
     rest: Floats
 
     @classmethod
-    def leaves(cls, weights: Floats, noisy: NDArray[np.int64], variance: float) -> "_Sums":
+    def leaves(cls, weights: Floats, noisy: NDArray[np.int64], variance: Floats) -> "_Sums":
         nothing = np.zeros(weights.shape)
-        return cls(noisy.astype(np.float64), np.full(len(noisy), variance), nothing, weights, nothing)
+        return cls(noisy.astype(np.float64), variance, nothing, weights, nothing)
 
     def at(self, nodes: NDArray[np.int64]) -> "_Sums":
         return _Sums(self.mean[nodes], self.variance[nodes], self.shift[:, nodes], self.slope[:, nodes], self.rest[:, nodes])
@@ -227,9 +281,9 @@ class _Sums:
             np.where(where, self.rest + other.rest + apart**2 * part * other.variance, self.rest),
         )
 
-    def seen(self, noisy: NDArray[np.int64], variance: float) -> "_Sums":
+    def seen(self, noisy: NDArray[np.int64], variance: Floats) -> "_Sums":
         """With a measurement of each node's own count as well."""
-        part = variance / (self.variance + variance)
+        part = 1.0 / (1.0 + self.variance / variance)
         mean = part * self.mean + (1.0 - part) * noisy
         return _Sums(mean, part * self.variance, self.shift, self.slope, self.rest)
 

@@ -27,12 +27,17 @@ class TreeScales(NamedTuple):
 
 
 def smallest_tree_scales(
-    *, noise: TreeNoise, precisions: Sequence[float], guarantee: Guarantee, special_cells: int = 0
+    *,
+    noise: TreeNoise,
+    precisions: Sequence[float],
+    guarantee: Guarantee,
+    special_cells: int = 0,
+    tied: tuple[int, ...] = (),
 ) -> TreeScales:
     """Least noise for the guarantee, the scale of each depth being inversely proportional to its one of `precisions`.
 
     A record in a special cell is in no node, so special cells get as much precision as all depths together would have: the sum
-    of theirs with Laplace noise, the root of the sum of squares with Gaussian noise.
+    of theirs with Laplace noise, the root of the sum of squares with Gaussian noise. `tied`: as in `NoisyTreeProfile`.
 
     >>> smallest_tree_scales(noise="discrete-laplace", precisions=(2, 1), guarantee=Guarantee(epsilon=0.5, delta=0)).depths
     (6.0, 12.0)
@@ -53,6 +58,7 @@ def smallest_tree_scales(
             special_scale=chosen.special,
             contributions=guarantee.contributions,
             neighbouring=guarantee.neighbouring,
+            tied=tied,
         )
 
     def delta_at(unit: float) -> float:

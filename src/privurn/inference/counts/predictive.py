@@ -55,7 +55,7 @@ def _drawn(job: Job, draws: int, rng: np.random.Generator) -> Iterator[Counts]:
         source = IndependentDraws(measured, job.tree.base_of(measured.tree.cells), job.size)
         for batch in source.batches(draws, rng=rng):
             cells = measured.tree.cells
-            yield np.rint(measured.in_domain(batch.counts[:cells], batch.counts[cells:]))
+            yield measured.in_domain(batch.counts[:cells], batch.counts[cells:])  # rounded, sums of small ones would be lost
         return
     if domain.size > MOST_CELLS:
         raise ModelError(f"a check by a Markov chain is for at most {MOST_CELLS:,} cells.", hint="Leave the prior out")
@@ -89,11 +89,23 @@ def _noisy(
 ) -> Distance:
     """Mean size of the noise, or of its sum, in scales."""
     kind, scale = noise
-    anew = simulated_noise(exact.shape, noise=kind, scale=scale, rng=rng) / scale  # type: ignore[arg-type]
-    stated = (np.asarray(published, np.float64)[:, None] - exact) / scale
+    anew = simulated_noise(exact.shape, noise=kind, scale=scale, rng=rng)  # type: ignore[arg-type]
+    return _apart(part, published, exact, anew, scale, summed=summed)
+
+
+def _apart(
+    part: str,
+    published: NDArray[np.generic],
+    exact: Counts,
+    anew: NDArray[np.int64],
+    scale: float,
+    *,
+    summed: bool = False,
+) -> Distance:
+    stated = np.asarray(published, np.float64)[:, None] - exact
     if summed:
-        return Distance(part, np.abs(stated.sum(axis=0)), np.abs(anew.sum(axis=0)))
-    return Distance(part, np.abs(stated).mean(axis=0), np.abs(anew).mean(axis=0))
+        return Distance(part, np.abs(stated.sum(axis=0)) / scale, np.abs(anew.sum(axis=0)) / scale)
+    return Distance(part, np.abs(stated).mean(axis=0) / scale, np.abs(anew).mean(axis=0) / scale)
 
 
 def _of_tree(term: TreeMeasurements, counts: Counts, rng: np.random.Generator) -> list[Distance]:
@@ -102,10 +114,10 @@ def _of_tree(term: TreeMeasurements, counts: Counts, rng: np.random.Generator) -
     placed = counts if term.places is None else counts[term.places]
     inside, beside = placed[: tree.cells][tree.order], placed[tree.cells :]
     found = []
-    for depth in term.depths:
-        noisy, noise = term.noisy[term.depths.index(depth)], term.noise[term.depths.index(depth)]
+    all_anew = term.noise_anew(counts.shape[1], rng=rng)
+    for depth, noisy, (_, scale), anew in zip(term.depths, term.noisy, term.noise, all_anew, strict=True):
         nodes = np.add.reduceat(inside, tree.starts[depth], axis=0)
-        found.append(_noisy(f"{len(noisy):,} ranges" if len(noisy) < tree.cells else "cells", noisy, nodes, noise, rng))
+        found.append(_apart(f"{len(noisy):,} ranges" if len(noisy) < tree.cells else "cells", noisy, nodes, anew, scale))
     if term.special:
         assert term.special_noise is not None  # what the measurements insist on
         found.append(_noisy("special cells", np.array(term.special), beside, term.special_noise, rng))

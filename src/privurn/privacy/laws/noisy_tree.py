@@ -3,7 +3,8 @@
 A record lies in one node of every measured depth, or in one special cell. One that leaves lowers those counts by one each, one
 that enters raises them; under replace-one neighbours one leaves and another enters, under add-remove one does either. All
 moved counts have independent symmetric noise, so their losses add. k records of one person move counts by up to k, and that
-is worst where they move together. Proofs: docs/proofs/noisy-trees.md; enumeration: tests/exact/test_noisy_tree.py.
+is worst where they move together. Of counts whose noise is tied only the largest loss is taken. Proofs:
+docs/proofs/noisy-trees.md; enumeration: tests/exact/test_noisy_tree.py, tests/exact/test_tied_noise.py.
 """
 
 import math
@@ -38,7 +39,8 @@ class NoisyTreeProfile(SymmetricProfile):
     """Independent noise on every node of the measured depths and on `special_cells` further cells.
 
     Each depth has its scale in `scales`, none of them is the root where n is public, and special cells have `special_scale`.
-    `contributions` records belong to a person.
+    `contributions` records belong to a person. `tied` has the places in `scales` of depths whose Laplace noise sums to that of
+    the depth before it, or to zero for the first one where n is public and no cells are special.
 
     With u of a person's k records in the tree and k - u in a special cell, H(u) is the loss of one count moved by u at every
     measured depth and one special count moved by k - u. Add-remove: delta is the largest divergence of H(u) over u;
@@ -49,6 +51,9 @@ class NoisyTreeProfile(SymmetricProfile):
     discrete-gaussian, P(j) proportional to e^(-j^2/(2 scale^2)): rho by the same rules from k^2/(2 scale^2).
 
     Where the special cells have no less noise than some depth (for discrete-gaussian: the same), u = v = k is the worst case.
+
+    A depth of scale b that is tied to one of scale a counts with it as one of 1/(1/a + 1/b) that is moved by one record; the
+    largest loss stays the same, and others are bounded: `tight` is False.
     """
 
     noise: TreeNoise
@@ -56,6 +61,7 @@ class NoisyTreeProfile(SymmetricProfile):
     special_cells: int = 0
     special_scale: float | None = None
     contributions: int = 1
+    tied: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.noise not in KINDS:
@@ -67,6 +73,17 @@ class NoisyTreeProfile(SymmetricProfile):
             raise ModelError("special cells need a scale of their noise, and only they do.")
         for scale in (*self.scales, *(() if self.special_scale is None else (self.special_scale,))):
             check_positive("scale", scale)
+        if self.tied:
+            self._check_tied()
+
+    def _check_tied(self) -> None:
+        if self.noise != "discrete-laplace":
+            raise ModelError("only Laplace noise is tied.")
+        rising = all(b - a >= 2 for a, b in pairwise(self.tied))  # of two depths, each in one group only
+        if not (rising and self.tied[0] >= 0 and self.tied[-1] < len(self.scales)):
+            raise ModelError("noise is tied to that of the depth before, which is not tied itself.")
+        if self.tied[0] == 0 and (self.neighbouring == "add-remove" or self.special_cells):
+            raise ModelError("the first depth is tied only where the number of records in the tree is public.")
 
     def group(self, contributions: int) -> "NoisyTreeProfile":
         """The profile for so many records of one person together: their shifts, which group privacy would overstate."""
@@ -76,6 +93,8 @@ class NoisyTreeProfile(SymmetricProfile):
     def tight(self) -> bool:
         """Whether tables attain it: up to four records of one person, or no special cells, and not too many distinct scales."""
         special = self.special_scale is not None and not self._special_is_covered
+        if self.tied:
+            return False
         return not (special and self.contributions > MOST_SPLITS) and all(is_exact(self._kind, moved) for moved in self._cases)
 
     @property
@@ -87,7 +106,12 @@ class NoisyTreeProfile(SymmetricProfile):
 
     @property
     def zcdp(self) -> float:
-        """Rho: 1/(2 scale^2) for each count moved by one, of either noise, because e0-DP is e0^2/2-zCDP; k^2 for k."""
+        """Rho: 1/(2 scale^2) for each count moved by one, of either noise, because e0-DP is e0^2/2-zCDP; k^2 for k.
+
+        Of tied noise the largest of all cases.
+        """
+        if self.tied:
+            return float_up(max(sum(map(_rho, case), Fraction(0)) for case in self._cases)) * ROUND_UP
         return float_up(self._largest_total(lambda scale: 1 / (2 * Fraction(scale) ** 2)) * self.contributions) * ROUND_UP
 
     def _largest_total(self, price: Callable[[float], Fraction]) -> Fraction:
@@ -128,21 +152,48 @@ class NoisyTreeProfile(SymmetricProfile):
         if self._special_is_covered:
             ranges = [(k, k)]
         if self.neighbouring == "add-remove":
-            yield from (self._half(u) + self._special(k - u[0]) for u in ranges)
+            yield from (tree + self._special(k - u[0]) for u in ranges for tree in self._tree(u[1], 0))
             return
         for v, u in combinations_with_replacement(ranges, 2):
             one_cell = self.special_cells == 1
             beside = self._special(u[1] - v[0]) if one_cell else self._special(k - u[0]) + self._special(k - v[0])
-            yield self._half(u) + self._half(v) + beside
+            yield from (tree + beside for tree in self._tree(u[1], v[1]))
 
-    def _half(self, u: Range) -> list[tuple[float, int]]:
-        return [(scale, u[1]) for scale in self.scales]
+    def _tree(self, u: int, v: int) -> Iterator[list[tuple[float, int]]]:
+        """Counts that u records which leave the tree move, and v that enter it."""
+        moved: list[tuple[float, int]] = []
+        for place in reversed(range(len(self.scales))):
+            if place in self.tied:
+                if place and self.contributions == u == v == 1:  # both in one group: its own count does not move
+                    yield [_bounded((2, self.scales[place])), *moved]
+                moved += self._group(place, u, v)
+            elif place + 1 not in self.tied:
+                moved += [(self.scales[place], u), (self.scales[place], v)]
+        yield moved
+
+    def _group(self, place: int, u: int, v: int) -> list[tuple[float, int]]:
+        """Counts of a depth and of the one that it is tied to: several together lose as one that is moved by one."""
+        own, above = self.scales[place], self.scales[place - 1] if place else None
+        if above is None or self.contributions > 1:  # they may be in one group
+            return [_bounded((u + v, own), *(() if above is None else ((u + v, above),)))] if u + v else []
+        return [_bounded((1, own), (1, above))] * (u + v)
 
     def _special(self, shift: int) -> list[tuple[float, int]]:
         return [] if self.special_scale is None else [(self.special_scale, shift)]
 
     def _divergence(self, epsilon: float) -> float:
         return max((divergence(self._kind, moved, epsilon) for moved in self._cases if moved), default=0.0)
+
+
+def _bounded(*moved: tuple[int, float]) -> tuple[float, int]:
+    """An integer that is moved by one, and loses as much as these shifts at these scales together at most do; rounded down."""
+    loss = sum((shift / Fraction(scale) for shift, scale in moved), Fraction(0))
+    return math.nextafter(1.0 / float_up(loss), 0.0), 1
+
+
+def _rho(moved: Moved) -> Fraction:
+    scale, shift, times = moved
+    return Fraction(times * shift**2) / (2 * Fraction(scale) ** 2)
 
 
 def _counted(shifts: list[tuple[float, int]]) -> list[Moved]:
