@@ -148,7 +148,8 @@ def test_as_many_numbers_are_drawn_as_a_plan_expects(k, above, below, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("k", "above", "below"), [(1, 0.9, 1.2), (2, 0.7, 1.1), (2, 3.0, 0.5), (2, None, 1.3), (3, 0.4, 0.9), (3, None, 0.6)]
+    ("k", "above", "below"),
+    [(1, 0.9, 1.2), (2, 0.7, 1.1), (2, 3.0, 0.5), (2, None, 1.3), (3, 0.4, 0.9), (3, None, 0.6), (2, 40.0, 0.4), (2, 0.1, 4.0)],
 )
 def test_moments_are_those_of_the_law(k, above, below):
     rows, masses = group_law(k, above, below)
@@ -181,6 +182,9 @@ def test_what_could_leave_the_integers_is_refused(options, words):
         tied_noise(np.array([2]), **options)
     with pytest.raises(ModelError, match="groups of at most"):
         tied_noise(np.array([5000]), above=1.0, below=1.0)
+    for above, below in [(1.0, 2000.0), (2000.0, 1.0)]:
+        with pytest.raises(ModelError, match="a factor of at most 1,000"):
+            tied_noise(np.array([2]), above=above, below=below)
 
 
 def test_noise_beyond_all_reason_ends_in_an_error(monkeypatch):
