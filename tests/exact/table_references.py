@@ -162,16 +162,19 @@ class Belief:
     """Shares of the joint cells of `places`: Gaussian, around the mixture's law, given all marginals that share a column.
 
     The law's distance is that of `trust` records. Where `pairs` are open as well, random functions of every two columns are
-    added, as of a thirtieth of what the noisy pairs are worth, and three records at most; `free`: as good as nothing.
+    added, as of a thirtieth of what the noisy pairs are worth, and three records at most; `free`: as good as nothing. Left out,
+    they are open where no triple tells how far the law is off; of one column alone the law then is worth three records.
     """
 
     def __init__(self, table, places, *, pairs=None):
+        if pairs is None:
+            pairs = len(table.sizes) == 2
         sizes = tuple(table.sizes[j] for j in places)
         self.table, self.places = table, places
         self.n, size_variance = table.size
         self.law = table.marginal(places).ravel()
         own = covariance(self.law)
-        prior = own / table.trust
+        prior = own / (3.0 if pairs and len(sizes) == 1 else table.trust)
         for pair in combinations(range(len(sizes)), 2) if pairs else ():
             x = indicators(sizes, pair)
             worth = 1.0 / (len(x) * best_variance(table, tuple(places[i] for i in pair)))

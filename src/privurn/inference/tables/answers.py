@@ -110,6 +110,8 @@ def _answered(
     features = Features.of(table, mixture, told)
     known = learn_discrepancy(table, mixture, told)
     trust = Trust(known.size)
+    if not known.triples:  # n0 is a mere assumption: what was measured decides
+        trust = Trust(features.pair_trust) if len(told) == 1 else Trust(known.size, features.pair_trust)
     weights = assisted_weights(features, trust)
     ratios = [ratio for each in asked for ratio in each.ratios]
     shape = [table.sizes[j] for j in places]

@@ -308,8 +308,8 @@ class TablePosterior(Posterior):
         found = [*self.table.mechanism.drowned(self.table.n), *(word for part in self.parts for word in part.remarks)]
         if any(part.discrepancy.triples == 0 for part in self.parts):
             found.append(
-                "no three columns were measured together: how far the table is from the model was assumed, not learnt "
-                f"(n0 = {self.size:.0f})."
+                "no three columns were measured together: figures go by the measured single columns and pairs, and of three "
+                f"columns or more it was assumed, not learnt, how far the table is from the model (n0 = {self.size:.0f})."
             )
         return tuple(found)
 
