@@ -134,6 +134,14 @@ def test_copies_of_a_secret_n_have_its_posterior(tmp_path):
     assert privurn.verify(tmp_path / "out").reasons == ()
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_inference_makes_the_very_copies_of_a_release(relation):
+    asked = privurn.NoisyTree(copies=3, guess=None if relation == "replace-one" else 1000)
+    release = made(mechanism=asked, neighbouring=relation)
+    again = privurn.infer(release, ask="mean").synthetic(copies=3, seed=release.synthetic.seed)
+    assert again.equals(release.synthetic.table)
+
+
 def test_copies_of_what_has_no_likelihood_are_refused():
     release = made(AGES[:60], privurn.Exponential(records=5), domain=privurn.Bins([0, 50, 100]))
     with pytest.raises(privurn.errors.PrivurnError, match="no likelihood"):

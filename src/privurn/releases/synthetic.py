@@ -4,7 +4,6 @@ One copy is for use at face value: its counts are those of least expected distan
 within one or so of what is expected. Several copies are draws of the confidential table from its posterior.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from privurn.certificates.folder import SyntheticTable
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
 from privurn.inference.counts.synthetic import records_of
-from privurn.inference.trees.independent import IndependentDraws
+from privurn.inference.trees.copies import drawn_tables
 from privurn.inference.trees.nearest import face_value_counts
-from privurn.inference.trees.synthetic import balanced_counts
 from privurn.mechanisms.published import copy_column
 from privurn.mechanisms.recipe import check_records
 from privurn.mechanisms.tree_measurements import TreeMeasurements
@@ -68,17 +66,6 @@ def _in_blocks(tables: list[Whole], *, domain: JointDomain, seed: int, tasks: Ta
 
     counts = [CountTable.from_cells(copy * domain.size + np.arange(domain.size), table) for copy, table in enumerate(tables)]
     return Blocks.drawn(counts, decode=decoded, words=SeededEntropy(seed).words, tasks=tasks)
-
-
-def drawn_tables(measured: TreeMeasurements, copies: int, *, rng: np.random.Generator) -> Iterator[Whole]:
-    """Confidential tables drawn from their posterior: independent draws, which are approximate, made whole."""
-    cells = measured.tree.cells
-    for batch in IndependentDraws(measured).batches(copies, rng=rng):
-        for drawn in batch.counts.T:
-            n = round(float(drawn.sum())) if measured.total is None else measured.total
-            scaled = drawn * (n / drawn.sum()) if drawn.sum() > 0.0 else np.full(len(drawn), n / len(drawn))
-            counts, special = balanced_counts(measured.tree, scaled[:cells], rng=rng, special=scaled[cells:])
-            yield np.asarray(measured.in_domain(counts, special), np.int64)
 
 
 def simulated_records(mechanism: Any, counts: CountTable, *, rng: np.random.Generator, detail: float = 1.0) -> Whole:

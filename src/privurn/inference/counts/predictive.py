@@ -17,7 +17,7 @@ from privurn.errors import ModelError
 from privurn.inference.counts.asked import CELLS, functionals_of
 from privurn.inference.counts.plans import reduce
 from privurn.inference.counts.sampling import Job, draw_views
-from privurn.inference.predictive import Distance, PredictiveCheck, compared
+from privurn.inference.predictive import OF_NOISE, Distance, PredictiveCheck, compared
 from privurn.inference.run import silent
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.mechanisms.likelihood import KINDS, MixtureTerm, NoisyCountsTerm, UrnTerm
@@ -104,8 +104,8 @@ def _apart(
 ) -> Distance:
     stated = np.asarray(published, np.float64)[:, None] - exact
     if summed:
-        return Distance(part, np.abs(stated.sum(axis=0)) / scale, np.abs(anew.sum(axis=0)) / scale)
-    return Distance(part, np.abs(stated).mean(axis=0) / scale, np.abs(anew).mean(axis=0) / scale)
+        return Distance(part, np.abs(stated.sum(axis=0)) / scale, np.abs(anew.sum(axis=0)) / scale, OF_NOISE)
+    return Distance(part, np.abs(stated).mean(axis=0) / scale, np.abs(anew).mean(axis=0) / scale, OF_NOISE)
 
 
 def _of_tree(term: TreeMeasurements, counts: Counts, rng: np.random.Generator) -> list[Distance]:

@@ -24,6 +24,8 @@ from privurn.inference.posterior import Posterior
 from privurn.inference.predictive import DRAWS, PredictiveCheck
 from privurn.inference.run import whole_number
 from privurn.inference.trees.cells import MANY
+from privurn.mechanisms.recipe import check_copies
+from privurn.mechanisms.tree_layout import MOST_COPIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,12 +166,15 @@ class CountPosterior(Posterior):
         estimates from them are put together by `privurn.combine`. Computed from what was released alone, so they cost no
         privacy.
         """
-        from privurn.inference.counts.synthetic import synthetic_table, tree_records
+        from privurn.inference.counts.synthetic import synthetic_table, tree_copies, tree_records
 
         if records is not None and records < 1:
             raise ModelError("at least one record must be asked for.", hint="For example records=1000")
-        if copies == 1 and self.job.tree is not None and not self.job.tree.exact:
-            return tree_records(self.job, records=records, seed=seed)
+        if self.job.tree is not None and not self.job.tree.exact:
+            check_copies(copies, records, most=MOST_COPIES)
+            if copies == 1:
+                return tree_records(self.job, records=records, seed=seed)
+            return tree_copies(self.job, copies, seed=seed)
         cells = asked.functionals_of(self.observed[0], asked.CELLS)
         whole = replace(self, of="sample", functionals=cells, views=draw(self.job, cells, of="sample"))
         drawn = say(whole, only=NotMixed).draws

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privurn.cell_tree import CellTree
 from privurn.domain import JointDomain
 from privurn.errors import ModelError
+from privurn.inference.trees.copies import drawn_tables
 from privurn.inference.trees.nearest import face_value_counts, nearest_of_draws
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
 from privurn.mechanisms.noisy_tree import tree_shape
@@ -55,6 +56,20 @@ def tree_records(job: "Job", *, records: int | None, seed: int | None) -> Any:
     base, ordered = model.base_of(measured.tree.cells), _in_order(domain) > 0
     counts = face_value_counts(measured, records=records, rng=rng, base=base, size=job.size, ordered=ordered)
     return records_of([counts], domain=domain, rng=rng, seed=seed or 0)
+
+
+def tree_copies(job: "Job", copies: int, *, seed: int | None) -> Any:
+    """Tables drawn from the posterior of the confidential one where it is a tree's: what the release of a noisy tree makes."""
+    model, domain, measured, rng = job.tree, job.observed[0].domain, job.measured, np.random.default_rng(seed)
+    assert model is not None  # the caller has looked
+    assert domain is not None  # open labels have no tree
+    base = model.base_of(measured.tree.cells)
+    tables = list(drawn_tables(measured, copies, rng=rng, base=base, size=job.size))
+    total = sum(int(each.sum()) for each in tables)
+    if total == 0:
+        raise ModelError("what was released tells of no record at all.")
+    check_records(total)
+    return records_of(tables, domain=domain, rng=rng, seed=seed or 0)
 
 
 def _in_order(domain: JointDomain) -> int:
