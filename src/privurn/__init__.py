@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from privurn.inference.tables.formula import PoissonRegression as PoissonRegression
     from privurn.inference.tables.model import TableModel as TableModel
     from privurn.inference.trees.combine import Combined as Combined
+    from privurn.inference.trees.combine import CombinedQuantile as CombinedQuantile
     from privurn.inference.trees.combine import combine as combine
+    from privurn.inference.trees.combine import combine_quantile as combine_quantile
     from privurn.inference.trees.model import PolyaTree as PolyaTree
     from privurn.mechanisms.dirichlet_multinomial import Urn as Urn
     from privurn.mechanisms.exponential import Exponential as Exponential
@@ -109,7 +111,7 @@ _HOME: dict[str, tuple[str, ...]] = {
     "inference.sums.fit": ("SumModel",),
     "inference.sums.logistic_model": ("LogisticPrior",),
     "inference.sums.regression_model": ("RegressionPrior",),
-    "inference.trees.combine": ("combine", "Combined"),
+    "inference.trees.combine": ("combine", "Combined", "combine_quantile", "CombinedQuantile"),
     "inference.trees.model": ("PolyaTree",),
     "inference.tables.formula": ("LinearRegression", "LogisticRegression", "PoissonRegression"),
     "inference.tables.model": ("TableModel",),

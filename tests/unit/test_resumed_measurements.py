@@ -43,6 +43,21 @@ def test_a_run_without_any_error_does_not_spoil_the_ratio():
     assert Distances(runs).better == (0.5, 0.0)
 
 
+def test_settings_in_which_a_delta_changes_nothing_are_counted_apart():
+    """At epsilon 0.1 and a delta of 1e-6 the noise on 10,000 records is Laplace noise all the same; on a million Gaussian."""
+    from benchmarks.face_value import Case, Distances, without_delta
+
+    from privurn.privacy.profile import Guarantee
+
+    found = {}
+    for name, n, worse in (("same", 10_000, 3.0), ("other", 1_000_000, 2.0)):
+        case = Case(name, lambda _, n=n: np.full(4096, n // 4096), n // 4096 * 4096)
+        for delta, w1 in ((0.0, worse), (1e-6, 1.0)):
+            guarantee = Guarantee(epsilon=0.1, delta=delta, neighbouring="replace-one")
+            found[case, guarantee] = Distances([{"ours": each * w1} for each in (1.0, 1.0, 1.0)])
+    assert without_delta(found, 1e-6) == ([(2.0, 2.0)], 1)
+
+
 def test_coverage_of_trees_goes_on_and_says_on_which_side_the_truth_was_missed(tmp_path, monkeypatch, capsys):
     from experiments import tree_coverage
 
@@ -53,7 +68,8 @@ def test_coverage_of_trees_goes_on_and_says_on_which_side_the_truth_was_missed(t
         figures = {name: [1.0, 0.0, 2.0] for name in tree_coverage.ASKED} | {
             "q0.5": [1.0, 2.0, 3.0] if number else [1.0, 0.0, 1.0]
         }
-        return {"setting": setting, "run": number, "figures": figures, "width": 1.0, "copies": True}
+        copies = {name: [0.0, 2.0] for name in tree_coverage.ASKED} | {"mean": [2.0, 3.0] if number else [0.0, 2.0]}
+        return {"setting": setting, "run": number, "figures": figures, "width": 1.0, "copies": copies}
 
     monkeypatch.setattr(tree_coverage, "run", run)
     words = ["--only", "smooth-1", "sparse-1", "--file", str(tmp_path / "runs.jsonl")]
@@ -62,4 +78,6 @@ def test_coverage_of_trees_goes_on_and_says_on_which_side_the_truth_was_missed(t
         tree_coverage.main()
     assert asked == [("smooth-1", 0), ("sparse-1", 0), ("smooth-1", 1), ("sparse-1", 1)]
     assert [json.loads(line)["run"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()] == [0, 0, 1, 1]
-    assert "0.500 q0.5 (0.500, 0.000)" in capsys.readouterr().out.splitlines()[-1]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "0.500 q0.5 (0.500, 0.000)" in last
+    assert last.endswith("0.964  0.500  0.500 mean (0.500, 0.000)")

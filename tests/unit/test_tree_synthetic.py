@@ -8,7 +8,7 @@ from privurn.cell_tree import CellTree
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.errors import ModelError
 from privurn.inference.counts.synthetic import synthetic_table as shares_table
-from privurn.inference.trees.combine import combine
+from privurn.inference.trees.combine import combine, combine_quantile
 from privurn.inference.trees.synthetic import balanced_counts, records_in_random_order
 
 
@@ -138,6 +138,38 @@ def test_intervals_of_combined_copies_cover(copies, noise):
     assert variance == pytest.approx(1.0 + noise * (1.0 + 1.0 / copies), rel=0.1)
 
 
+@pytest.mark.parametrize("about", ["population", "table"])
+def test_quantiles_are_combined_by_the_shares_up_to_each_value(about):
+    rng = np.random.default_rng(4)
+    tables = [rng.integers(0, 30, n) for n in (50, 60, 50, 55)]
+    for level in (0.1, 0.5, 0.9):
+        found = combine_quantile(tables, level, about=about)
+        shares = {at: [np.mean(each <= at) for each in tables] for at in range(30)}
+        usual = {at: [p * (1 - p) / len(each) for p, each in zip(shares[at], tables, strict=True)] for at in shares}
+        own = {at: combine(shares[at], usual[at], about=about) for at in shares}
+        low = min(at for at in own if own[at].interval(0.8)[1] >= level)
+        high = min(at for at in own if own[at].interval(0.8)[0] >= level)
+        assert found.interval(0.8) == (low, high)
+        assert found.estimate == min(at for at in own if own[at].estimate >= level)
+        assert found.interval(0.5)[0] >= low
+
+
+def test_combined_quantiles_cover_where_a_few_values_hold_nearly_all():
+    """Just over half of all records lie at or below 3: the median jumps between 3 and 8, and is no normal number."""
+    rng, runs, n = np.random.default_rng(3), 500, 500
+    law, values, inside, as_means = [0.2, 0.301, 0.499], np.array([0, 3, 8]), 0, 0
+    for _ in range(runs):
+        counts = rng.multinomial(n, law)
+        noise = np.rint(rng.normal(0.0, 8.0, 3))  # copies spread as the posterior of counts under as much noise
+        tables = np.maximum(np.rint(counts + noise + rng.normal(0.0, 8.0, (10, 3))), 0).astype(int)
+        columns = [np.repeat(values, each) for each in tables]
+        low, high = combine_quantile(columns, 0.5).interval()
+        inside += low <= 3 <= high
+        low, high = combine([np.median(each) for each in columns], np.zeros(10)).interval()
+        as_means += low <= 3 <= high
+    assert as_means / runs < band(0.95, runs)[0] <= inside / runs
+
+
 def test_the_table_rule_does_not_serve_the_population():
     _, estimates = toy(20, 0.1, np.random.default_rng(8))
     inside = np.mean([np.prod(combine(q, about="table").interval()) <= 0.0 for q in estimates])
@@ -194,6 +226,22 @@ def test_records_are_made_from_draws_of_which_some_have_no_record():
     assert shares_table(shares, sizes, records=None, copies=3, **options)["copy"].to_pylist() == [1, 1, 1, 1, 3, 3]
     with pytest.raises(ModelError, match="no record at all"):
         shares_table(shares[1:2], sizes[1:2], records=6, copies=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("copies", "options", "words"),
+    [
+        ([[1.0, 2.0]], {}, "at least two copies"),
+        ([], {}, "at least two copies"),
+        ([[1.0], []], {}, "one or more"),
+        ([[1.0], [np.nan]], {}, "one or more"),
+        ([[1.0], [2.0]], {"level": 1.0}, "between 0 and 1"),
+        ([[1.0], [2.0]], {"about": "sample"}, "not known"),
+    ],
+)
+def test_what_has_no_combined_quantile_is_refused(copies, options, words):
+    with pytest.raises(ModelError, match=words):
+        combine_quantile(copies, **options)
 
 
 def test_what_cannot_be_combined_is_refused():
