@@ -28,8 +28,8 @@ COPIES = (
     "their mean, with variance U + (1 + 1/M) B for the population and (1 + 1/M) B for the confidential table, where U is the "
     "mean of the u and B the variance between the q. An interval reaches as many deviations to both sides as Student's t has "
     "with (M - 1)(1 + U/((1 + 1/M) B))^2 and with M - 1 degrees of freedom. privurn.combine does all of it, and "
-    "privurn.combine_quantile for quantiles, which have no usual variance; where the noise is Laplace's and copies are few, such "
-    "intervals are a little short, and privurn infer has better ones."
+    "privurn.combine_quantile for quantiles, which have no usual variance; where the noise is Laplace's and copies are few, "
+    "such intervals are a little short, and privurn infer has better ones."
 )
 
 
