@@ -212,7 +212,8 @@ def test_debiased_records_of_an_urn_and_of_noisy_counts(run, folder):
     ("words", "message"),
     [
         (["--synthetic", "100"], "new folder"),
-        (["--synthetic", "0", "-o", "none"], "at least one"),
+        (["--synthetic", "0", "-o", "none"], "--synthetic 1000 -o NEWDIR"),
+        (["--synthetic", "none.csv", "--records", "0"], "--synthetic new.csv --records 1000"),
         (["--copies", "3"], "new folder"),
         (["--synthetic", "100", "-o", "urn"], "exists"),
         (["--copies", "100000", "-o", "many"], "copies can be made"),

@@ -132,7 +132,8 @@ def checked(typed: Mapping[str, Any]) -> Asked:
         check_file(typed["checkpoint"])
     records = None if typed["records"] is None else whole_number(typed["records"])
     if records is not None and (records < 1 or typed["synthetic"] is None):
-        raise FormatError("at least one synthetic record must be asked for.", hint="--synthetic new.csv --records 1000")
+        hint = "--synthetic 1000 -o NEWDIR" if _in_folder(typed) else "--synthetic new.csv --records 1000"
+        raise FormatError("at least one synthetic record must be asked for.", hint=hint)
     warm_up = None if typed["warm_up"] is None else whole_number(typed["warm_up"])
     if warm_up is not None and warm_up < 0:
         raise FormatError("there is no negative warm-up.", hint="--warm-up 1000")
