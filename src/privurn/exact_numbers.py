@@ -48,8 +48,15 @@ def _checked(value: Fraction) -> Fraction:
 
 
 def float_up(value: Fraction) -> float:
-    """Smallest float that is at least the fraction."""
-    nearest = float(value)
+    """Smallest float that is at least the fraction; infinity where there is none.
+
+    >>> float_up(Fraction(1, 3)) > Fraction(1, 3), float_up(Fraction(10) ** 400)
+    (True, inf)
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 

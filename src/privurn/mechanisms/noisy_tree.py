@@ -21,14 +21,14 @@ from privurn.domain import Bins, Dates, Grid, JointDomain
 from privurn.errors import ModelError
 from privurn.mechanisms.likelihood import Kind, Numbers
 from privurn.mechanisms.mechanism import PER_CALL, PER_NOISE, Drawn, ErrorSources, Mechanism
-from privurn.mechanisms.published import Content, joint_domain, stated_joint
+from privurn.mechanisms.published import Content, stated_joint
+from privurn.mechanisms.tree_content import TreeContent
 from privurn.mechanisms.tree_measurements import Groups, TreeMeasurements, tied_groups
 from privurn.privacy.additive_noise import check_scale, noise_deviation, noisy_integers, simulated_noise
 from privurn.privacy.entropy import Entropy
 from privurn.privacy.laws.noisy_tree import KINDS, NoisyTreeProfile, TreeNoise
 from privurn.privacy.profile import Guarantee
 from privurn.privacy.tied_noise import check_tied, kept_share, tied_noise
-from privurn.tables.released import CellReader, numbers
 
 MOST_CELLS = 5_000_000
 """Every node gets noise, the empty ones too, at some microseconds each."""
@@ -51,54 +51,6 @@ def tree_shape(domain: JointDomain) -> tuple[tuple[int, ...], tuple[int, ...]] |
     if len(columns) > 2 or not all(isinstance(each, (Grid, Bins, Dates)) for each in columns):
         return None
     return tuple(each.n_values for each in columns), tuple(each.size - each.n_values for each in columns)
-
-
-class TreeContent(Content):
-    """All measured nodes in their order: the first cell of each, its depth and number, and a whole number.
-
-    Numbers of tied depths sum to those above.
-    """
-
-    wrong = "is not the table of the tree's nodes and their numbers"
-
-    def __init__(self, domain: Mapping[str, Any], tree: "PerturbedTree") -> None:
-        nothing = TreeCounts(tuple(np.zeros(tree.tree.nodes(each), np.int64) for each in tree.depths), tree.special_cells * 0)
-        self.wanted = DrawnTree(tree, nothing)
-        self.readers = [CellReader(each) for each in joint_domain(domain).whole_bins().columns.values()]
-        self.row = 0
-        self.tree, self.counts = tree, np.zeros(len(self.wanted.cells) if tree.tied else 0)
-
-    def holds(self, batch: Any) -> bool:
-        """The nodes are the next ones, and the numbers whole."""
-        here = slice(self.row, self.row + batch.num_rows)
-        self.row += batch.num_rows
-        cell = self.wanted.cells[here]
-        if len(cell) < batch.num_rows:
-            return False
-        for i, reader in enumerate(self.readers):
-            cell, own = np.divmod(cell, reader.domain.size)
-            if not np.array_equal(reader.cells(batch.column(i)), own):
-                return False
-        depth, node, count = (numbers(batch.column(len(self.readers) + i)) for i in range(3))
-        if depth is None or node is None or count is None:
-            return False
-        same = np.array_equal(depth, self.wanted.depth[here]) and np.array_equal(node, self.wanted.node[here])
-        if not (same and (count == np.rint(count)).all() and (np.abs(count) < 2.0**63).all()):
-            return False
-        if self.tree.tied:
-            self.counts[here] = count
-        return self.row < len(self.wanted.cells) or not self.tree.tied or self._sums_up()
-
-    def _sums_up(self) -> bool:
-        """Whether the numbers of every tied group do, up to what floats lose of them."""
-        ends = np.cumsum([self.tree.tree.nodes(depth) for depth in self.tree.depths])
-        levels = dict(zip(self.tree.depths, np.split(self.counts, ends), strict=False))
-        for (above, depth), (sizes, _, _) in self.tree.groups().items():
-            sums = np.add.reduceat(levels[depth], np.cumsum(sizes) - sizes)
-            whole = levels.get(above, np.array([float(self.tree.n or 0)]))
-            if not np.allclose(sums, whole, rtol=1e-12, atol=0.5):
-                return False
-        return True
 
 
 class DrawnTree(Drawn):
@@ -251,7 +203,8 @@ class PerturbedTree(Mechanism):
 
     def content(self, domain: Mapping[str, Any]) -> Content:
         """The nodes in their order, with whole numbers."""
-        return TreeContent(domain, self)
+        nothing = TreeCounts(tuple(np.zeros(self.tree.nodes(each), np.int64) for each in self.depths), self.special_cells * 0)
+        return TreeContent(domain, self, DrawnTree(self, nothing))
 
     def zcdp(self, guarantee: Guarantee) -> float | None:
         """That of the noise."""

@@ -189,6 +189,19 @@ def numbers(column: Any) -> NDArray[np.float64] | None:
     return np.where(missing(column), np.nan, floats) if column.null_count else floats
 
 
+def whole_numbers(column: Any) -> NDArray[np.int64] | None:
+    """A column of whole numbers, exactly; None where something is none, is missing, or outgrows 64 bits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count or not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
+        return None
+    try:
+        return _buffer(pc.cast(column, pa.int64()), np.int64)
+    except pa.ArrowException:
+        return None
+
+
 def missing(column: Any) -> NDArray[np.bool_]:
     """Which entries are missing."""
     import pyarrow.compute as pc
