@@ -32,8 +32,8 @@ def laws(cells):
     return {"sparse": sparse, "smooth": smooth}
 
 
-def measured(counts, depths, scale, rng, *, kind="laplace", public=True):
-    tree = CellTree((len(counts),))
+def measured(counts, depths, scale, rng, *, kind="laplace", public=True, shape=None):
+    tree = CellTree(shape or (len(counts),))
     noisy = tuple(
         tree.sums(counts, depth) + simulated_noise((tree.nodes(depth),), noise=kind, scale=scale, rng=rng) for depth in depths
     )
@@ -189,20 +189,23 @@ def test_noise_that_is_off_by_one_is_caught():
     assert p_value(before_and_after(1_000, kind="laplace", public=False, off=1)) < 1e-9
 
 
-def ranks(runs, *, kind, public, claimed=1.0, base=None):
+def ranks(runs, *, kind, public, claimed=1.0, base=None, shape=(32,), depths=(1, 3, 5)):
     """Ranks, between 0 and 1, of truths from the prior among independent draws given noisy counts of them.
 
-    Of the first quarter's count, of the sum of all records' cells, and of one cell's count. `claimed`: what the draws take for
-    the noise's scale, over what it is. Truths have the uniform base measure; the draws have `base`, or learn one.
+    Of the first quarter's count, of the sum of all records' cells (of two columns: of the second's), and of one cell's count.
+    `claimed`: what the draws take for the noise's scale, over what it is. Truths have the uniform base measure; the draws have
+    `base`, or learn one.
     """
     rng = np.random.default_rng(21)
-    tree = CellTree((32,))
-    looked_at = np.stack([np.arange(32) < 8, np.arange(32), np.arange(32) == 20]).astype(float)
+    tree = CellTree(shape)
+    valued = np.arange(32) if len(shape) == 1 else np.arange(32) // shape[0]
+    looked_at = np.stack([np.arange(32) < 8, valued, np.arange(32) == 20]).astype(float)
     found = np.empty((runs, 3))
     for run in range(runs):
         n = 300 if public else int(rng.integers(100, 600))
-        truth = prior_draw(tree, n, rng)["counts"][-32:]
-        given = measured(truth, (1, 3, 5), 3.0, rng, kind=kind, public=public)
+        truth = np.empty(32, np.int64)
+        truth[tree.order] = prior_draw(tree, n, rng)["counts"][-32:]
+        given = measured(truth, depths, 3.0, rng, kind=kind, public=public, shape=shape)
         noise = tuple((name, claimed * scale) for name, scale in given.noise)
         seen = TreeMeasurements(tree, given.depths, given.noisy, noise, total=given.total)
         drawn = looked_at @ IndependentDraws(seen, base).draw(99, rng=rng).counts
@@ -233,6 +236,20 @@ def test_truths_from_the_prior_rank_uniformly_among_independent_draws(kind, publ
 @pytest.mark.parametrize("public", [True, False])
 def test_truths_from_the_prior_rank_uniformly_among_independent_draws_in_many_runs(kind, public, base):
     assert rank_p_value(ranks(500, kind=kind, public=public, base=base)) > 1e-3
+
+
+@BASES
+@pytest.mark.parametrize(("kind", "public"), [("laplace", True), ("gaussian", False)])
+def test_truths_of_two_columns_rank_uniformly(kind, public, base):
+    assert rank_p_value(ranks(80, kind=kind, public=public, base=base, shape=(4, 8), depths=(2, 5))) > 1e-3
+
+
+@BASES
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("public", [True, False])
+def test_truths_of_two_columns_rank_uniformly_in_many_runs(kind, public, base):
+    assert rank_p_value(ranks(500, kind=kind, public=public, base=base, shape=(4, 8), depths=(2, 5))) > 1e-3
 
 
 def test_a_wrong_scale_of_the_noise_shows_in_the_ranks():

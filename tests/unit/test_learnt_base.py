@@ -1,4 +1,4 @@
-"""The base measure that trees of one column learn where none is given: within ranges, never of ranges."""
+"""The base measure that trees learn where none is given: within ranges, never of ranges."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,6 @@ def test_what_noise_hides_stays_flat():
 @pytest.mark.parametrize(
     "seen",
     [
-        measured(shape=(8, 8)),
         measured(depths=(6,), scales=(2.0,)),
         measured(scales=(2.0, 1.0)),
         measured(scales=(100.0, 200.0)),
@@ -64,7 +63,6 @@ def test_what_noise_hides_stays_flat():
         measured(np.array([1810]), depths=(0,), scales=(2.0,)),
     ],
     ids=[
-        "two columns",
         "cells alone",
         "clear cells",
         "hidden",
@@ -78,6 +76,61 @@ def test_what_noise_hides_stays_flat():
 def test_where_ranges_tell_nothing_of_cells_the_base_is_uniform(seen):
     assert learnt_base(seen) is None
     assert splits_of(seen).base is None
+
+
+def boxes(law, *, cells=32, depths=(6, 10), total=100_000):
+    """Of two columns: boxes of a law without error, and cells of which nothing was seen."""
+    tree = CellTree((cells, cells))
+    x, y = np.meshgrid(np.arange(cells), np.arange(cells))  # the first column runs fastest
+    p = law(x, y).ravel()
+    counts = np.rint(p / p.sum() * total).astype(np.int64)
+    noisy = tree.sums(counts, depths[0]), np.zeros(tree.nodes(depths[1]), np.int64)
+    return TreeMeasurements(tree, depths, noisy, (("laplace", 2.0), ("laplace", 4000.0)), total=int(counts.sum()))
+
+
+def test_cells_of_two_columns_rise_and_fall_as_the_boxes_around_them_do():
+    seen = boxes(lambda x, y: np.exp(-x / 8.0 - y / 4.0))
+    found = learnt_base(seen)
+    placed = found[seen.tree.order]
+    assert np.allclose(np.add.reduceat(placed, seen.tree.starts[6]), 1 / 64, rtol=1e-12)  # boxes keep their share
+    box = found.reshape(32, 32)[8:12, 8:12]
+    across, along = box[0] / box[-1], box[:, 0] / box[:, -1]
+    assert np.all(np.diff(box, axis=0) < 0.0)
+    assert np.all(np.diff(box, axis=1) < 0.0)
+    assert across.mean() == pytest.approx(np.exp(0.75), rel=0.15)  # three cells up; cubics are no exponentials
+    assert along.mean() == pytest.approx(np.exp(0.375), rel=0.1)
+
+
+def test_a_column_that_tells_nothing_does_not_shape_the_other():
+    found = learnt_base(boxes(lambda x, y: np.exp(-y / 6.0) + 0.0 * x)).reshape(32, 32)
+    assert np.ptp(found, axis=1).max() < 0.05 * found.mean()
+    assert found[8, 0] > 1.3 * found[11, 0]
+
+
+@pytest.mark.parametrize(
+    "law",
+    [lambda x, y: np.ones(x.shape), lambda x, y: 1.0 + ((x // 4 + y // 4) % 2) * 50.0],
+    ids=["even", "boxes that do not follow their neighbours"],
+)
+def test_of_two_columns_too_the_base_is_uniform_where_boxes_tell_nothing(law):
+    assert learnt_base(boxes(law)) is None
+
+
+@pytest.mark.parametrize("shape", [(64, 1), (1, 64), (2, 50), (7, 9)])
+def test_narrow_tables_of_two_columns_have_a_base(shape):
+    tree = CellTree(shape)
+    x, y = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]))
+    counts = np.rint(1e5 * np.exp(-(x / shape[0] + y / shape[1]) * 3.0)).astype(np.int64).ravel()
+    depth = next(depth for depth in range(tree.depth) if tree.nodes(depth) >= 8)
+    noisy = tree.sums(counts, depth), np.zeros(tree.cells, np.int64)
+    noise = ("laplace", 2.0), ("laplace", 1e5)
+    found = learnt_base(TreeMeasurements(tree, (depth, tree.depth), noisy, noise, total=int(counts.sum())))
+    assert np.all(found > 0.0)
+    placed = found[tree.order]
+    ends = np.append(tree.starts[depth][1:], tree.cells) - 1
+    falls = placed[tree.starts[depth]] / placed[ends]  # from each box's low corner to its high one
+    assert falls.mean() > 1.02
+    assert falls.min() > 0.9
 
 
 def test_every_computation_has_the_same_base_and_a_given_one_is_kept():

@@ -1,18 +1,18 @@
-"""The base measure of one column's tree, learnt where none is given: within ranges records lie as the ranges around them say.
+"""The base measure of a tree, learnt where none is given: within ranges records lie as the ranges around them say.
 
 Where noise hides how a range's records split, they are put where the base measure says. Evenly is wrong at the foot of a slope
-or the edge of a gap, and the ranges beside it tell: through the cumulative counts at the ends of the ranges of one depth goes a
-rising curve, a cubic in each range (Fritsch and Carlson 1980, with slopes as in Fritsch and Butland 1984). So ranges of that
-depth keep their even base, and only the cells within them have another. How much of the curve is believed is learnt one depth
-above, where the answer was measured: round numbers and scattered values do not follow their neighbours. All of it is learnt
-from what was published, as the concentrations' weights are.
+or the edge of a gap, and the ranges beside it tell, by rising curves (`curves`). So ranges of one depth keep their even base,
+and only the cells within them have another. How much of the curves is believed is learnt above it, where the answer was
+measured: round numbers and scattered values do not follow their neighbours. All of it is learnt from what was published, as the
+concentrations' weights are.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privurn.cell_tree import CellTree
-from privurn.inference.trees.gaussian import gaussian_fit
+from privurn.inference.trees.curves import heights
+from privurn.inference.trees.gaussian import Fit, gaussian_fit
 from privurn.inference.trees.splits import Splits
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -53,8 +53,8 @@ def _hides_halves(measured: TreeMeasurements) -> bool:
 def learnt_base(measured: TreeMeasurements) -> Floats | None:
     """Positive numbers of the cells; None, the uniform, where ranges tell nothing about cells.
 
-    That is where there are two columns, where nothing but cells was measured, where they are clear themselves, where noise
-    hides all ranges but a few, and where neighbours do not tell how ranges split.
+    That is where nothing but cells was measured, where they are clear themselves, where noise hides all ranges but a few, and
+    where neighbours do not tell how ranges split.
 
     >>> from privurn.cell_tree import CellTree
     >>> noisy = np.array([0, 100, 300, 600, 400, 100, 0, 0]), np.zeros(32, np.int64)
@@ -64,65 +64,51 @@ def learnt_base(measured: TreeMeasurements) -> Floats | None:
     (True, True)
     """
     tree = measured.tree
-    if len(tree.shape) > 1 or measured.depths == (tree.depth,):
+    if measured.depths == (tree.depth,):
         return None
     fit = gaussian_fit(measured, Splits(tree))
-    clear = [
-        depth
-        for depth in measured.depths
-        if tree.nodes(depth) >= FEWEST and fit[0].mean[0] >= CLEAR * tree.nodes(depth) * np.sqrt(fit[depth].variance.mean())
-    ]
-    if not clear or clear[-1] == tree.depth:
+    depth = _last_clear(measured, fit)
+    if depth is None or depth == tree.depth:
         return None
-    depth = clear[-1]
     # a deviation more for each: what noise hides stays flat
     counts = np.maximum(fit[depth].mean, 0.0) + np.sqrt(fit[depth].variance)
     told = _told(tree, counts, depth)
     if told == 0.0:
         return None
-    return _in_steps(Splits(tree, 1.0 - told + told * _curve(counts, _sizes(tree, depth))), depth)
+    return _in_steps(Splits(tree, 1.0 - told + told * heights(tree, counts, depth)), depth)
+
+
+def _last_clear(measured: TreeMeasurements, fit: tuple[Fit, ...]) -> int | None:
+    """The last measured depth whose ranges the noise leaves clear; of two columns any depth, as narrow boxes tell more."""
+    tree = measured.tree
+    looked_at = measured.depths if len(tree.shape) == 1 else range(measured.depths[-1] + 1)
+    clear = [
+        depth
+        for depth in looked_at
+        if tree.nodes(depth) >= FEWEST and fit[0].mean[0] >= CLEAR * tree.nodes(depth) * np.sqrt(fit[depth].variance.mean())
+    ]
+    return clear[-1] if clear else None
 
 
 def _told(tree: CellTree, counts: Floats, depth: int) -> float:
-    """How much of such a curve to believe, 0 to 1: what one through the ranges above has to be multiplied by to give these.
+    """How much of such curves to believe, 0 to 1: what those through the ranges above have to be multiplied by to give these.
 
-    Least squares of the shares of their splits, each weighted by its records.
+    Least squares of the shares of their splits, each weighted by its records; of two columns of a split of either.
     """
-    even = Splits(tree)
-    first = even.children[depth - 1]
-    above = np.add.reduceat(counts, first)
-    guessed = Splits(tree, _curve(above, _sizes(tree, depth - 1))).shares[depth - 1] - even.shares[depth - 1]
-    seen = counts[first] / above - even.shares[depth - 1]
-    against = float(above @ guessed**2)
-    return min(max(float(above @ (guessed * seen)) / against, 0.0), 1.0) if against > 0.0 else 0.0
-
-
-def _sizes(tree: CellTree, depth: int) -> NDArray[np.int64]:
-    return np.diff(np.append(tree.starts[depth], tree.cells))
-
-
-def _curve(counts: Floats, sizes: NDArray[np.int64]) -> Floats:
-    """Heights of the cells, on average 1 in each range, under a rising curve through the ranges' cumulative counts.
-
-    Between two ranges the curve is as steep as the harmonic mean of their heights: near nothing beside an empty one, and never
-    so steep that a cubic would fall. At both ends the outermost range goes on from its neighbour.
-    """
-    heights = counts / sizes
-    between = 2.0 / (1.0 / heights[:-1] + 1.0 / heights[1:])
-    ends = np.maximum(1.5 * heights[[0, -1]] - 0.5 * heights[[1, -2]], 0.0)
-    first = np.repeat(np.append(ends[0], between) / heights, sizes)
-    last = np.repeat(np.append(between, ends[1]) / heights, sizes)
-    widths = np.repeat(1.0 / sizes, sizes)
-    low = (np.arange(len(widths)) - np.repeat(np.cumsum(sizes) - sizes, sizes)) * widths
-
-    def risen(t: Floats) -> Floats:
-        return first * t * (1.0 - t) ** 2 - last * t**2 * (1.0 - t) + t**2 * (3.0 - 2.0 * t)
-
-    return np.maximum((risen(low + widths) - risen(low)) / widths, 1e-9)
+    even, below = Splits(tree), counts
+    for_it, against = 0.0, 0.0
+    for parent in range(depth - 1, depth - 1 - len(tree.shape), -1):
+        first = even.children[parent]
+        above = np.add.reduceat(below, first)
+        guessed = Splits(tree, heights(tree, above, parent)).shares[parent] - even.shares[parent]
+        seen = below[first] / above - even.shares[parent]
+        for_it, against = for_it + float(above @ (guessed * seen)), against + float(above @ guessed**2)
+        below = above
+    return min(max(for_it / against, 0.0), 1.0) if against > 0.0 else 0.0
 
 
 def _in_steps(splits: Splits, depth: int) -> Floats:
-    """The base measure of these splits with shares in steps, from a depth on."""
+    """The base measure of these splits by number, with shares in steps from a depth on."""
     mass = splits.masses[depth]
     for each in range(depth, splits.depth):
         two, first = splits.two[each], splits.children[each]
@@ -131,4 +117,6 @@ def _in_steps(splits: Splits, depth: int) -> Floats:
         below[first] = mass * share
         below[first[two] + 1] = (mass * (1.0 - share))[two]
         mass = below
-    return mass
+    found = np.empty(len(mass))
+    found[splits.tree.order] = mass
+    return found

@@ -24,7 +24,7 @@ class PolyaTree:
     base
         Positive numbers, one for each value in order, that splits are centred at; the same for all is the uniform. Left out, it
         is learnt from what was published: uniform on ranges that the noise leaves clear, and within them as their neighbours
-        rise and fall. Two columns, and counts of cells alone, have the uniform.
+        rise and fall, along either column of two. Counts of cells alone have the uniform.
     exact
         Draw by the Markov chain whose law is the posterior. Left out, draws are independent and fast, and approximate.
     largest_n
