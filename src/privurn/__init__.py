@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from privurn.mechanisms.local.laplace import Laplace as Laplace
     from privurn.mechanisms.local.randomised_responses import RandomisedResponse as RandomisedResponse
     from privurn.mechanisms.marginals_recipe import Marginals as Marginals
+    from privurn.mechanisms.noisy_tree_recipe import NoisyTree as NoisyTree
     from privurn.mechanisms.perturbed_histogram import NoisyCounts as NoisyCounts
     from privurn.mechanisms.pitman_yor import OpenUrn as OpenUrn
     from privurn.mechanisms.pitman_yor import PitmanYorUrn as PitmanYorUrn
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from privurn.mechanisms.pseudo_posterior import Pseudo as Pseudo
     from privurn.mechanisms.smoothed_histogram import Smoothed as Smoothed
     from privurn.mechanisms.sums.recipe import Sums as Sums
-    from privurn.mechanisms.tree_layout import NoisyTree as NoisyTree
     from privurn.privacy.certificate import Certificate as Certificate
     from privurn.privacy.entropy import SeededEntropy as SeededEntropy
     from privurn.privacy.entropy import SystemEntropy as SystemEntropy
@@ -84,7 +84,7 @@ _HOME: dict[str, tuple[str, ...]] = {
     "mechanisms.dirichlet_multinomial": ("Urn",),
     "mechanisms.pitman_yor": ("OpenUrn", "PitmanYorUrn"),
     "mechanisms.perturbed_histogram": ("NoisyCounts",),
-    "mechanisms.tree_layout": ("NoisyTree",),
+    "mechanisms.noisy_tree_recipe": ("NoisyTree",),
     "mechanisms.marginals_recipe": ("Marginals",),
     "mechanisms.smoothed_histogram": ("Smoothed",),
     "mechanisms.posterior_sample": ("PosteriorDraws",),

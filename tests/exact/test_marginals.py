@@ -18,8 +18,8 @@ from privurn.mechanisms.marginal_counts import MarginalCounts, MarginalLayout, c
 from privurn.mechanisms.marginals import NoisyMarginals
 from privurn.mechanisms.marginals_layout import MOST_THREE_WAY_CELLS, every_set, fine_values, measurable, precisions
 from privurn.mechanisms.marginals_recipe import Marginals, calibrate_marginals
+from privurn.mechanisms.noisy_tree_recipe import NoisyTree
 from privurn.mechanisms.recipe import Public
-from privurn.mechanisms.tree_layout import NoisyTree
 from privurn.privacy.additive_noise import log_mass
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.laws.marginals import MarginalsProfile

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import privurn
 from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.errors import ModelError
@@ -491,6 +492,19 @@ def test_tying_lowers_the_error_by_a_few_per_cent(cells, relation):
     made = calibrate_noisy_tree(n=10**7, guess=10**7, shape=(cells,), guarantee=guarantee)
     errors = [math.sqrt(cumulative_variance(each, n=10**7)) for each in (made, replace(made, tied=()))]
     assert 0.94 < errors[0] / errors[1] < 0.985
+
+
+def test_noise_is_independent_where_that_is_asked_for_and_costs_less_rho():
+    values = np.arange(3000) % 64
+    made = [
+        privurn.release(values, privurn.NoisyTree(independent=each), domain=privurn.Grid(0, 63, 1), epsilon=1, ledger=False)
+        for each in (False, True)
+    ]
+    tied, free = (each.certificate["mechanism"]["parameters"] for each in made)
+    assert tied["tied"]
+    assert not free["tied"]
+    assert free["scales"] == tied["scales"]
+    assert made[1].certificate["rho"] < 0.75 * made[0].certificate["rho"]
 
 
 def test_large_groups_and_large_trees_are_not_tied():

@@ -8,8 +8,8 @@ import pytest
 import privurn
 from privurn.domain import Categories, Grid, JointDomain
 from privurn.mechanisms.dirichlet_multinomial import Urn
+from privurn.mechanisms.noisy_tree_recipe import NoisyTree
 from privurn.mechanisms.recipe import Option, Public
-from privurn.mechanisms.tree_layout import NoisyTree
 from privurn.privacy.profile import Guarantee
 from privurn.releases.forecast import Forecasts
 from privurn.releases.plan import options

@@ -60,7 +60,7 @@ class DrawnTree(Drawn):
     """
 
     def __init__(self, tree: "PerturbedTree", counts: TreeCounts) -> None:
-        self.counts = counts
+        self.tree, self.counts = tree, counts
         numbers = (*counts.levels, counts.special)
         starts = [tree.tree_cells[tree.tree.order[tree.tree.starts[depth]]] for depth in tree.depths]
         super().__init__(np.concatenate([*starts, tree.special_cells]), weights=np.concatenate(numbers), weight_name="count")
@@ -204,7 +204,7 @@ class PerturbedTree(Mechanism):
     def content(self, domain: Mapping[str, Any]) -> Content:
         """The nodes in their order, with whole numbers."""
         nothing = TreeCounts(tuple(np.zeros(self.tree.nodes(each), np.int64) for each in self.depths), self.special_cells * 0)
-        return TreeContent(domain, self, DrawnTree(self, nothing))
+        return TreeContent(domain, DrawnTree(self, nothing))
 
     def zcdp(self, guarantee: Guarantee) -> float | None:
         """That of the noise."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MECHANISMS = {
     "dirichlet-multinomial": "privurn.mechanisms.dirichlet_multinomial:DirichletMultinomial",
-    "noisy-tree": "privurn.mechanisms.tree_layout:PerturbedTree",
+    "noisy-tree": "privurn.mechanisms.noisy_tree_recipe:PerturbedTree",
     "perturbed-histogram": "privurn.mechanisms.perturbed_histogram:PerturbedHistogram",
     "smoothed-histogram": "privurn.mechanisms.smoothed_histogram:SmoothedHistogram",
     "posterior-sample": "privurn.mechanisms.posterior_sample:PosteriorSample",

@@ -13,7 +13,7 @@ from privurn.privacy.laws.noisy_tree import KINDS
 from privurn.tables.released import CellReader, numbers, whole_numbers
 
 if TYPE_CHECKING:
-    from privurn.mechanisms.noisy_tree import DrawnTree, PerturbedTree
+    from privurn.mechanisms.noisy_tree import DrawnTree
 
 BY_CHANCE = 1e-12
 """A depth that is said to have independent noise, and sums up wherever it might, does so with at most that probability."""
@@ -27,10 +27,10 @@ class TreeContent(Content):
 
     wrong = "is not the table of the tree's nodes and their numbers"
 
-    def __init__(self, domain: Mapping[str, Any], tree: "PerturbedTree", wanted: "DrawnTree") -> None:
+    def __init__(self, domain: Mapping[str, Any], wanted: "DrawnTree") -> None:
         """`wanted`: the table as it is written, whatever its numbers are."""
         self.readers = [CellReader(each) for each in joint_domain(domain).whole_bins().columns.values()]
-        self.row, self.tree, self.wanted = 0, tree, wanted
+        self.row, self.tree, self.wanted = 0, wanted.tree, wanted
         self.counts = np.zeros(len(wanted.cells), np.int64)
 
     def holds(self, batch: Any) -> bool:

@@ -7,13 +7,10 @@ layout that followed the data, or a secret number of records, would itself be a 
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import ClassVar
 
 from privurn.cell_tree import CellTree
-from privurn.errors import FormatError, ModelError
-from privurn.mechanisms.mechanism import Mechanism
-from privurn.mechanisms.noisy_tree import PerturbedTree, check_cells, tree_shape
-from privurn.mechanisms.recipe import Public, Recipe, check_copies, option
+from privurn.errors import ModelError
+from privurn.mechanisms.noisy_tree import PerturbedTree, check_cells
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.laws.noisy_tree import KINDS, TreeNoise
 from privurn.privacy.noisy_tree_calibration import smallest_tree_scales
@@ -28,8 +25,6 @@ DEVIATIONS = 8.0
 
 PUBLIC = 0.5
 """Depths further down with Laplace noise where n is public: cumulative counts then have about a third of the variance."""
-
-MOST_COPIES = 1000
 
 MOST_DEPTHS = 5
 """With Laplace noise, where leaves stand out: six would gain less than 1% of the error with two million cells."""
@@ -195,12 +190,13 @@ def calibrate_noisy_tree(
     special: tuple[int, ...] = (),
     guess: int | None = None,
     noise: TreeNoise | None = None,
+    independent: bool = False,
 ) -> PerturbedTree:
     """The noisy tree with the least noise for the guarantee, laid out by `tree_layout`.
 
     Under replace-one n is public and decides the layout. Under add-remove n is ignored, and `guess`, a public guess of it,
     takes its place; the number of records asked for is one. `noise`: Laplace where delta = 0; else, unless given, that with
-    which a cumulative count has the smaller error (`cumulative_variance`).
+    which a cumulative count has the smaller error (`cumulative_variance`). `independent`: none of it is tied.
 
     >>> calibrate_noisy_tree(n=100_000, shape=(256,), guarantee=Guarantee(epsilon=1.0, delta=0.0)).scales
     (4.0, 4.0)
@@ -217,12 +213,23 @@ def calibrate_noisy_tree(
     kinds: tuple[TreeNoise, ...] = (noise,) if noise else ("discrete-laplace", "discrete-gaussian")
     if guarantee.delta == 0.0 and noise is None:
         kinds = ("discrete-laplace",)
-    made = [_calibrated(tree, guarantee, special=special, n=None if secret else size, guess=size, noise=kind) for kind in kinds]
+    known = None if secret else size
+    made = [
+        _calibrated(tree, guarantee, special=special, n=known, guess=size, noise=kind, independent=independent)
+        for kind in kinds
+    ]
     return min(made, key=lambda each: each[0])[1]
 
 
 def _calibrated(
-    tree: CellTree, guarantee: Guarantee, *, special: tuple[int, ...], n: int | None, guess: int, noise: TreeNoise
+    tree: CellTree,
+    guarantee: Guarantee,
+    *,
+    special: tuple[int, ...],
+    n: int | None,
+    guess: int,
+    noise: TreeNoise,
+    independent: bool,
 ) -> tuple[float, PerturbedTree]:
     """Variance of a cumulative count, and the mechanism."""
     (flat,), _ = smallest_tree_scales(noise=noise, precisions=(1.0,), guarantee=guarantee)
@@ -243,7 +250,7 @@ def _calibrated(
         return cumulative_variance(found, n=guess), found
 
     plain = made(())
-    tied = tied_depths(plain[1], n=guess) if noise == "discrete-laplace" else ()
+    tied = tied_depths(plain[1], n=guess) if noise == "discrete-laplace" and not independent else ()
     return min(plain, made(tied), key=lambda each: each[0]) if tied else plain
 
 
@@ -337,58 +344,3 @@ def trimmed(mechanism: PerturbedTree, most: int) -> PerturbedTree:
         kept = [*(each for each in kept if each[0] < last), (last, wide)]
     depths, scales = zip(*kept, strict=True)
     return replace(plain, shape=shape, depths=depths, scales=scales)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class NoisyTree(Recipe):
-    """Noisy counts of a tree over the values of one or two columns with an order, and synthetic records made from them.
-
-    The noisy counts are what is paid for; any number of records, and of copies, follow from them without another look at the
-    data. One copy is for use at face value: its cumulative counts are the posterior medians, rounded. Several are draws of the
-    confidential table, whose spread tells how far an estimate may be off (`privurn.combine`).
-    """
-
-    alias: ClassVar[str] = "noisy-tree"
-    offered: ClassVar[str | None] = "records from a noisy tree at the same guarantee"
-    keeps_n_secret: ClassVar[bool] = True
-
-    noise: TreeNoise | None = option("discrete-laplace or discrete-gaussian; left out: that with the smaller error.")
-    guess: int | None = option("A public guess of a secret number of records. Default: the number of records to release.")
-    copies: int = option("Synthetic tables drawn from the posterior; 1 (default): one table of its means.", default=1)
-
-    @property
-    def has_size(self) -> bool:
-        """A guess will do."""
-        return self.records is not None or self.guess is not None
-
-    def sized(self, records: int) -> "NoisyTree":
-        """Copies have the confidential size, of which there is a guess."""
-        return replace(self, guess=records) if self.copies > 1 else replace(self, records=records)
-
-    def check(self) -> None:
-        """Words and numbers that are known."""
-        super().check()
-        if self.noise is not None and self.noise not in KINDS:
-            raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
-        if self.guess is not None and (not math.isfinite(self.guess) or int(self.guess) != self.guess or self.guess < 1):
-            raise ModelError("guess must be a positive whole number.", hint="For example guess=20")
-        check_copies(self.copies, self.records, most=MOST_COPIES, guessed=True)
-
-    def makes_parts(self, mechanism: Mechanism, public: Public) -> bool:
-        """They are known by the counts of cells."""
-        return True
-
-    def calibrate(self, public: Public) -> PerturbedTree:
-        """The layout and the least noise."""
-        check_cells(public.known_cells)
-        shape = ((public.known_cells,), (0,)) if public.domain is None else tree_shape(public.domain)
-        if shape is None:
-            raise ModelError("a noisy tree needs one or two columns of numbers.", alternatives=())
-        return calibrate_noisy_tree(
-            n=public.n,
-            shape=shape[0],
-            special=shape[1],
-            guarantee=public.guarantee,
-            guess=self.guess or self.records,
-            noise=self.noise,
-        )

@@ -24,8 +24,8 @@ from privurn.inference.posterior import Posterior
 from privurn.inference.predictive import DRAWS, PredictiveCheck
 from privurn.inference.run import whole_number
 from privurn.inference.trees.cells import MANY
+from privurn.mechanisms.noisy_tree_recipe import MOST_COPIES
 from privurn.mechanisms.recipe import check_copies
-from privurn.mechanisms.tree_layout import MOST_COPIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
