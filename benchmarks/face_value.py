@@ -31,7 +31,7 @@ from benchmarks.histogram_peers import flat_counts, hierarchical_counts, partiti
 from privurn.counts import CountTable
 from privurn.inference.trees.nearest import face_value_counts
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy.profile import Guarantee, Neighbouring
 

@@ -18,7 +18,7 @@ import resource, time
 import numpy as np
 from privurn.counts import CountTable
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.profile import Guarantee
 from privurn.inference.trees.nearest import face_value_counts

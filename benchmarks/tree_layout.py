@@ -25,7 +25,8 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.tree_layout import TreeLayout, tied_depths, tree_layout
+from privurn.mechanisms.noisy_tree_recipe import tied_depths
+from privurn.mechanisms.tree_layout import TreeLayout, tree_layout
 from privurn.privacy.laws.noisy_tree import TreeNoise
 
 CELLS = 4096

@@ -27,7 +27,7 @@ from privurn.inference.counts.plans import reduce
 from privurn.inference.trees.combine import combine, combine_quantile
 from privurn.inference.trees.copies import drawn_tables
 from privurn.inference.trees.independent import IndependentDraws
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree
 from privurn.privacy.profile import Guarantee
 
 CELLS = 1024

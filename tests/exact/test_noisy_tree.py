@@ -19,8 +19,9 @@ from privurn.counts import CountTable
 from privurn.domain import Grid, JointDomain
 from privurn.errors import CalibrationError, ModelError
 from privurn.mechanisms.noisy_tree import MOST_CELLS, PerturbedTree
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree, cumulative_variance
 from privurn.mechanisms.recipe import Public
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, spread, tree_layout
+from privurn.mechanisms.tree_layout import spread, tree_layout
 from privurn.privacy.additive_noise import noise_deviation
 from privurn.privacy.entropy import SystemEntropy
 from privurn.privacy.laws import shift_losses

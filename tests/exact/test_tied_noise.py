@@ -16,7 +16,7 @@ from privurn.cell_tree import CellTree
 from privurn.counts import CountTable
 from privurn.errors import ModelError
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree, cumulative_variance, tied_depths
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree, cumulative_variance, tied_depths
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 from privurn.privacy import tied_noise as module
 from privurn.privacy.entropy import SystemEntropy

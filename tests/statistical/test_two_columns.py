@@ -10,7 +10,7 @@ from privurn.counts import CountTable
 from privurn.inference.counts.functionals import parse_functionals
 from privurn.inference.counts.plans import reduce
 from privurn.inference.counts.released import Observed
-from privurn.mechanisms.tree_layout import calibrate_noisy_tree
+from privurn.mechanisms.noisy_tree_recipe import calibrate_noisy_tree
 from privurn.privacy.profile import Guarantee
 
 SHAPE, N, RUNS = (40, 32), 3_000, 40

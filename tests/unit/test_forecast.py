@@ -18,11 +18,10 @@ from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.dirichlet_multinomial import DirichletMultinomial
 from privurn.mechanisms.forecast import Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.noisy_tree import PerturbedTree
-from privurn.mechanisms.noisy_tree_recipe import NoisyTree
+from privurn.mechanisms.noisy_tree_recipe import NoisyTree, coarse, trimmed
 from privurn.mechanisms.perturbed_histogram import NoisyCounts
 from privurn.mechanisms.recipe import Option, Public
 from privurn.mechanisms.registry import rebuild
-from privurn.mechanisms.tree_layout import coarse, trimmed
 from privurn.privacy.profile import Guarantee
 from privurn.releases.forecast import MOST_TREE_CELLS, polya_shares
 from privurn.releases.plan import IN_PARTS, options

@@ -14,8 +14,8 @@ from privurn.inference.trees.splits import CONCENTRATIONS, Splits
 from privurn.mechanisms.forecast import MOST_CELLS, SEED, Expected, OrderedCells, expected_errors, unordered_tables
 from privurn.mechanisms.mechanism import Mechanism
 from privurn.mechanisms.noisy_tree import tree_shape
+from privurn.mechanisms.noisy_tree_recipe import trimmed
 from privurn.mechanisms.recipe import Option, Public
-from privurn.mechanisms.tree_layout import trimmed
 from privurn.releases.synthetic import simulated_records
 
 Floats = NDArray[np.float64]
