@@ -228,6 +228,18 @@ def test_what_was_paid_for_is_never_lost(tmp_path, data, mechanism, epsilon):
     assert len(release.measurements) == release.certificate["output"]["rows"]
 
 
+@pytest.mark.parametrize(("n", "copies"), [(0, 1), (0, 20), (1, 1), (1, 20)])
+def test_what_tells_of_next_to_no_record_is_valid_with_and_without_records(tmp_path, n, copies):
+    """With n secret and little noise the posterior may be of none, or of some copies without any."""
+    asked = privurn.NoisyTree(guess=50, copies=copies)
+    for run in range(4):
+        release = made(AGES[:n], asked, epsilon=8.0, neighbouring="add-remove", ledger=False).save(tmp_path / str(run))
+        found = privurn.verify(tmp_path / str(run))
+        assert found.reasons == ()
+        assert release.synthetic is None or len(release.synthetic.table) > 0
+        privurn.infer(tmp_path / str(run), ask="mean")
+
+
 @pytest.mark.parametrize(
     ("domain", "makes"),
     [
@@ -264,6 +276,7 @@ def test_one_value_and_missing_ones_are_cells_in_no_order():
     [
         (privurn.NoisyTree(records=0), GRID, "at least 1"),
         (privurn.NoisyTree(copies=0), GRID, "positive whole number"),
+        (privurn.NoisyTree(independent="no"), GRID, "True or False"),
         (privurn.NoisyTree(copies=2, records=5), GRID, "as many records"),
         (privurn.NoisyTree(), privurn.Categories(["a"], outside="other"), "columns of numbers"),
         (privurn.NoisyTree(), privurn.Grid(0, 6_000_000, 1), "at most 5,000,000"),

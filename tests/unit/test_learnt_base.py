@@ -1,12 +1,15 @@
 """The base measure that trees learn where none is given: within ranges, never of ranges."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import privurn
 from privurn.cell_tree import CellTree
 from privurn.inference.trees.approximation import approximate_posterior
 from privurn.inference.trees.base import STEPS, learnt_base, splits_of
 from privurn.inference.trees.chain import TreeCounts
+from privurn.inference.trees.curves import heights
 from privurn.inference.trees.independent import IndependentDraws
 from privurn.mechanisms.tree_measurements import TreeMeasurements
 
@@ -114,6 +117,53 @@ def test_a_column_that_tells_nothing_does_not_shape_the_other():
 )
 def test_of_two_columns_too_the_base_is_uniform_where_boxes_tell_nothing(law):
     assert learnt_base(boxes(law)) is None
+
+
+@pytest.mark.parametrize("shape", [(5, 100), (100, 5), (3, 8), (7, 9), (24, 60), (40, 32), (1, 30)])
+def test_boxes_of_every_depth_have_heights_whether_or_not_they_stand_in_full_rows(shape):
+    """Of sizes that are no powers of two some boxes of a depth are halved along one column, others along the other."""
+    tree = CellTree(shape)
+    for depth in range(1, tree.depth + 1):
+        sizes = np.diff(np.append(tree.starts[depth], tree.cells))
+        assert np.allclose(heights(tree, 7.0 * sizes, depth), 1.0)
+        found = heights(tree, np.random.default_rng(depth).gamma(1.0, 1.0, len(sizes)) + 0.01, depth)
+        assert np.all(np.isfinite(found))
+        assert np.all(found > 0.0)
+
+
+def test_releases_of_a_short_and_a_long_column_have_records_and_a_posterior():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "answer": np.clip(np.rint(rng.normal(3.0, 1.0, 10_000)), 1, 5),
+            "age": np.clip(np.rint(rng.gamma(4.0, 8.0, 10_000)), 0, 99),
+        }
+    )
+    release = privurn.release(
+        frame, domain={"answer": privurn.Grid(1, 5, 1), "age": privurn.Grid(0, 99, 1)}, epsilon=1, ledger=False
+    )
+    assert len(release.data) == 10_000
+    found = privurn.infer(release, ask=["mean(age)", "mean(answer)"]).summary()
+    assert abs(found[0].mean - frame["age"].mean()) < 2.0  # some ten deviations
+    assert abs(found[1].mean - frame["answer"].mean()) < 0.2
+
+
+def test_a_block_with_sharp_edges_keeps_an_even_base_and_a_slope_does_not():
+    """Wide boxes of a block follow their neighbours, for its edges cut them; how narrow ones split says that these do not."""
+    x, y = np.meshgrid(np.arange(64), np.arange(64))
+    tree, rng = CellTree((64, 64)), np.random.default_rng(2)
+    steep = {}
+    for name, law in (
+        ("block", ((x >= 8) & (x < 56) & (y >= 24) & (y < 56)).astype(float)),
+        ("slope", np.exp(-x / 20.0 - y / 16.0)),
+    ):
+        counts = rng.multinomial(20_000, law.ravel() / law.sum())
+        noisy = tuple(tree.sums(counts, d) + np.rint(rng.laplace(0.0, 3.0, tree.nodes(d))).astype(int) for d in (3, 7, 12))
+        seen = TreeMeasurements(tree, (3, 7, 12), noisy, (("laplace", 3.0),) * 3, total=None)
+        base = learnt_base(seen)
+        steep[name] = 0.0 if base is None else float(np.ptp(base) / base.mean())
+    assert steep["block"] < 0.3
+    assert steep["slope"] > 0.6
 
 
 @pytest.mark.parametrize("shape", [(64, 1), (1, 64), (2, 50), (7, 9)])

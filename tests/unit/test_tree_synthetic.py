@@ -1,5 +1,7 @@
 """Records from a posterior: balanced rounding along the tree, random order; and what several copies say together."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -237,6 +239,9 @@ def test_records_are_made_from_draws_of_which_some_have_no_record():
         ([[1.0], [np.nan]], {}, "one or more"),
         ([[1.0], [2.0]], {"level": 1.0}, "between 0 and 1"),
         ([[1.0], [2.0]], {"about": "sample"}, "not known"),
+        ([["a"], ["b"]], {}, "one of numbers"),
+        (np.array([["2020-01-01"], ["2020-01-02"]], "datetime64[D]"), {}, "one of numbers"),
+        ([[date(2020, 1, 1)], [date(2020, 1, 2)]], {}, "one of numbers"),
     ],
 )
 def test_what_has_no_combined_quantile_is_refused(copies, options, words):
@@ -252,6 +257,8 @@ def test_what_cannot_be_combined_is_refused():
         {"estimates": [1.0, 2.0], "variances": [1.0, -1.0]},
         {"estimates": [1.0, 2.0], "about": "sample"},
         {"estimates": [1.0, 2.0], "variances": [1.0, 1.0], "resampled": (0, 5)},
+        {"estimates": [1.0, 2.0], "variances": [1.0, 1.0], "resampled": (5,)},
+        {"estimates": [1.0, 2.0], "variances": [1.0, 1.0], "resampled": (5.5, np.nan)},
         {"estimates": [1.0, np.nan], "variances": [1.0, 1.0]},
     ):
         with pytest.raises(ModelError):

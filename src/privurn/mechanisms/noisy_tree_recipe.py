@@ -58,6 +58,8 @@ class NoisyTree(Recipe):
         super().check()
         if self.noise is not None and self.noise not in KINDS:
             raise FormatError(f"the noise {self.noise!r} is not known.", hint=", ".join(KINDS))
+        if not isinstance(self.independent, bool):
+            raise ModelError("independent is True or False.", hint="Leave it out for the smaller error")
         if self.guess is not None and (not math.isfinite(self.guess) or int(self.guess) != self.guess or self.guess < 1):
             raise ModelError("guess must be a positive whole number.", hint="For example guess=20")
         check_copies(self.copies, self.records, most=MOST_COPIES, guessed=True)

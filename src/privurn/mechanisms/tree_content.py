@@ -66,7 +66,8 @@ class TreeContent(Content):
                 continue
             sizes = tree.children(above, depth)
             same = equal_sums(levels[depth], sizes, levels[above])
-            loudest = max(scale, self.tree.scales[place - 1]) if place else scale
+            free = place > 0 and above not in self.tree.tied  # what is tied itself may be quieter than its scale says
+            loudest = max(scale, self.tree.scales[place - 1]) if free else scale
             chance = len(sizes) * math.log(largest_probability(kind, loudest))
             if not same if depth in self.tree.tied else same and chance < math.log(BY_CHANCE):
                 return False

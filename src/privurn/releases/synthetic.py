@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privurn.certificates.folder import SyntheticTable
 from privurn.counts import CountTable
 from privurn.domain import JointDomain
+from privurn.errors import ModelError
 from privurn.inference.counts.synthetic import records_of
 from privurn.inference.trees.copies import drawn_tables
 from privurn.inference.trees.nearest import face_value_counts
@@ -48,7 +49,10 @@ def synthetic_table(
         tables = [face_value_counts(measured, records=records, rng=rng, in_parts=tasks is not None)]
     else:
         tables = list(drawn_tables(measured, copies, rng=rng))
-        check_records(sum(int(each.sum()) for each in tables), in_parts=tasks is not None)
+        total = sum(int(each.sum()) for each in tables)
+        check_records(total, in_parts=tasks is not None)
+        if total == 0:
+            raise ModelError("the measurements tell of no record at all.")
     if tasks is not None and sum(int(each.sum()) for each in tables) > blocks.SIZE:
         return SyntheticTable(_in_blocks(tables, domain=domain, seed=seed, tasks=tasks), copies, seed)
     return SyntheticTable(records_of(tables, domain=domain, rng=rng, seed=seed), copies, seed)

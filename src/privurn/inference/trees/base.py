@@ -10,7 +10,6 @@ concentrations' weights are.
 import numpy as np
 from numpy.typing import NDArray
 
-from privurn.cell_tree import CellTree
 from privurn.inference.trees.curves import heights
 from privurn.inference.trees.gaussian import Fit, gaussian_fit
 from privurn.inference.trees.splits import Splits
@@ -26,6 +25,9 @@ HIDDEN = 0.05
 
 FEWEST = 8
 """Of fewer ranges neighbours are too far apart to tell anything."""
+
+UNSURE = 0.5
+"""Deviation of what wide boxes of two columns tell of narrow ones, in parts of the curves."""
 
 STEPS = 64
 """Shares of splits are multiples of 1/64, so that many splits have the same and their laws are computed once."""
@@ -56,8 +58,7 @@ def learnt_base(measured: TreeMeasurements) -> Floats | None:
     That is where nothing but cells was measured, where they are clear themselves, where noise hides all ranges but a few, and
     where neighbours do not tell how ranges split.
 
-    >>> from privurn.cell_tree import CellTree
-    >>> noisy = np.array([0, 100, 300, 600, 400, 100, 0, 0]), np.zeros(32, np.int64)
+    >>>     >>> noisy = np.array([0, 100, 300, 600, 400, 100, 0, 0]), np.zeros(32, np.int64)
     >>> seen = TreeMeasurements(CellTree((32,)), (3, 5), noisy, (("laplace", 1.0), ("laplace", 500.0)), total=1500)
     >>> found = learnt_base(seen).reshape(8, 4)
     >>> bool(np.allclose(found.sum(axis=1), 1 / 8)), bool(found[5, 0] > 2 * found[5, 3])
@@ -72,7 +73,7 @@ def learnt_base(measured: TreeMeasurements) -> Floats | None:
         return None
     # a deviation more for each: what noise hides stays flat
     counts = np.maximum(fit[depth].mean, 0.0) + np.sqrt(fit[depth].variance)
-    told = _told(tree, counts, depth)
+    told = min(max(_told(measured, fit, counts, depth), 0.0), 1.0)
     if told == 0.0:
         return None
     return _in_steps(Splits(tree, 1.0 - told + told * heights(tree, counts, depth)), depth)
@@ -90,12 +91,16 @@ def _last_clear(measured: TreeMeasurements, fit: tuple[Fit, ...]) -> int | None:
     return clear[-1] if clear else None
 
 
-def _told(tree: CellTree, counts: Floats, depth: int) -> float:
-    """How much of such curves to believe, 0 to 1: what those through the ranges above have to be multiplied by to give these.
+def _told(measured: TreeMeasurements, fit: tuple[Fit, ...], counts: Floats, depth: int) -> float:
+    """How much of such curves to believe: what those through the ranges above have to be multiplied by to give these.
 
-    Least squares of the shares of their splits, each weighted by its records; of two columns of a split of either.
+    Least squares of the shares of their splits, each weighted by its records; of two columns of a split of either. There are
+    many boxes of two columns, so that how they split themselves tells too, whatever the noise on a single one: the factor from
+    the curves to their halves and quarters, by inverse variances. In a block with sharp edges wide boxes follow neighbours and
+    narrow ones do not.
     """
-    even, below = Splits(tree), counts
+    tree, below = measured.tree, counts
+    even = Splits(tree)
     for_it, against = 0.0, 0.0
     for parent in range(depth - 1, depth - 1 - len(tree.shape), -1):
         first = even.children[parent]
@@ -104,7 +109,20 @@ def _told(tree: CellTree, counts: Floats, depth: int) -> float:
         seen = below[first] / above - even.shares[parent]
         for_it, against = for_it + float(above @ (guessed * seen)), against + float(above @ guessed**2)
         below = above
-    return min(max(for_it / against, 0.0), 1.0) if against > 0.0 else 0.0
+    told = for_it / against if against > 0.0 else 0.0
+    if len(tree.shape) == 1:
+        return told
+    told, curved = min(max(told, 0.0), 1.0), Splits(tree, heights(tree, counts, depth))
+    for_it, against = told / UNSURE**2, 1.0 / UNSURE**2
+    for parent in range(depth, min(depth + 2, measured.depths[-1])):
+        two = even.two[parent]
+        left = even.children[parent][two]
+        mean, variance = fit[parent + 1].mean, 0.5 * fit[parent + 1].variance[left]  # of a half, given both together
+        whole = mean[left] + mean[left + 1]
+        guessed = np.maximum(whole, 0.0) * (curved.shares[parent] - even.shares[parent])[two]
+        seen = mean[left] - even.shares[parent][two] * whole
+        for_it, against = for_it + float(np.sum(guessed * seen / variance)), against + float(np.sum(guessed**2 / variance))
+    return for_it / against
 
 
 def _in_steps(splits: Splits, depth: int) -> Floats:

@@ -82,7 +82,7 @@ def combine_quantile(copies: Sequence[ArrayLike], level: float = 0.5, *, about: 
     """
     if not 0.0 < level < 1.0:
         raise ModelError("the level of a quantile must be between 0 and 1.", hint="For example level=0.25")
-    tables = [np.sort(np.asarray(each, np.float64)) for each in copies]
+    tables = [np.sort(_numbers(each)) for each in copies]
     if any(each.ndim != 1 or not len(each) or not np.all(np.isfinite(each)) for each in tables):
         raise ModelError("each copy needs its numbers, one or more and none of them missing.", hint="Leave missing values out")
     if len(tables) < 2:
@@ -122,10 +122,22 @@ def combine(
     if u.shape != q.shape or not np.all(np.isfinite(u)) or np.any(u < 0.0):
         raise ModelError("each estimate needs one variance, 0 or more.")
     spread, within = float(np.var(q, ddof=1)), float(u.mean())
-    if resampled is not None and min(resampled) < 1:
+    if resampled is not None and not (len(resampled) == 2 and all(math.isfinite(x) and int(x) == x >= 1 for x in resampled)):
         raise ModelError("resampled copies have m records each, from tables of n.", hint="resampled=(1000, 20000)")
     variance, freedom = _rule(np.array(spread), np.array(within), len(q), about=about, resampled=resampled)
     return Combined(estimate=float(q.mean()), variance=float(variance), degrees_of_freedom=float(freedom))
+
+
+def _numbers(values: ArrayLike) -> Floats:
+    given = np.asarray(values)
+    try:
+        if given.dtype.kind in "mMSU":
+            raise TypeError("no number")
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(
+            "a quantile is one of numbers.", hint="Of dates take days, for example (dates - dates.min()).dt.days"
+        ) from None
 
 
 def _check_about(about: str) -> None:

@@ -23,16 +23,14 @@ def heights(tree: CellTree, counts: Floats, depth: int) -> Floats:
     >>> heights(CellTree((8,)), np.array([1.0, 3.0]), 1).round(2).tolist()
     [0.34, 0.91, 1.28, 1.47, 0.66, 0.93, 1.14, 1.28]
     """
-    if len(tree.shape) == 1:
-        sizes = np.diff(np.append(tree.starts[depth], tree.cells))
-        return along(counts[:, None] / sizes[:, None], sizes)[:, 0]
+    shape = (*tree.shape, 1)[:2]  # one column is a table of one row
+    sizes = np.diff(np.append(tree.starts[depth], tree.cells))
+    density = np.empty(tree.cells)
+    density[tree.order] = np.repeat(counts / sizes, sizes)
     corner = tree.order[tree.starts[depth]]
-    files, rows = corner % tree.shape[0], corner // tree.shape[0]  # the first column runs fastest
-    of_files, of_rows = (np.unique(each, return_inverse=True) for each in (files, rows))
-    widths, depths = (np.diff(np.append(low, size)) for (low, _), size in zip((of_files, of_rows), tree.shape, strict=True))
-    boxes = np.empty((len(widths), len(depths)))
-    boxes[of_files[1], of_rows[1]] = counts
-    boxes /= np.outer(widths, depths)
+    files, rows = np.unique(corner % shape[0]), np.unique(corner // shape[0])  # the first column runs fastest
+    widths, depths = np.diff(np.append(files, shape[0])), np.diff(np.append(rows, shape[1]))
+    boxes = density.reshape(shape[::-1])[np.ix_(rows, files)].T  # a box that others beside it halve stands twice
     first, second = along(boxes, widths), along(boxes.T, depths)  # (cells, boxes of the other column)
     found = np.repeat(first, depths, axis=1) * np.repeat(second, widths, axis=1).T
     return np.maximum(found.T.ravel(), LEAST)

@@ -52,7 +52,7 @@ def face_value_counts(
     weight = float(found.counts.sum() + found.special.sum())
     wanted = round(weight) if records is None else records
     check_records(wanted, in_parts=in_parts)
-    if weight <= 0.0:
+    if weight <= 0.0 or wanted < 1:
         raise ModelError("the measurements tell of no record at all.")
     scale = wanted / weight
     counts, special = balanced_counts(measured.tree, found.counts * scale, rng=rng, special=found.special * scale)
