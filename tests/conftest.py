@@ -2,6 +2,7 @@
 
 import gc
 import pkgutil
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -18,6 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the tests of every folder
 
 from filthy_memory import filthy_empty
 from repeatable_randomness import pytest_runtest_setup, repeatable_randomness  # noqa: F401  pytest finds them here
+
+# A shell's jobs in the background ignore Ctrl-C, and hand that on to every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make test` tries the same examples every time, so that a failure is the change's; `make test-full` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)

@@ -58,7 +58,8 @@ def learnt_base(measured: TreeMeasurements) -> Floats | None:
     That is where nothing but cells was measured, where they are clear themselves, where noise hides all ranges but a few, and
     where neighbours do not tell how ranges split.
 
-    >>>     >>> noisy = np.array([0, 100, 300, 600, 400, 100, 0, 0]), np.zeros(32, np.int64)
+    >>> from privurn.cell_tree import CellTree
+    >>> noisy = np.array([0, 100, 300, 600, 400, 100, 0, 0]), np.zeros(32, np.int64)
     >>> seen = TreeMeasurements(CellTree((32,)), (3, 5), noisy, (("laplace", 1.0), ("laplace", 500.0)), total=1500)
     >>> found = learnt_base(seen).reshape(8, 4)
     >>> bool(np.allclose(found.sum(axis=1), 1 / 8)), bool(found[5, 0] > 2 * found[5, 3])
